@@ -21,10 +21,6 @@ macro_rules! number {
 }
 
 number! {
-    /// The n-th rollout admitted to its run.
-    RolloutNo
-}
-number! {
     /// The n-th group opened in its run; a group is one round of one instance.
     GroupNo
 }

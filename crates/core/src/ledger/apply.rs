@@ -1,0 +1,368 @@
+//! Takes an event into the ledger. Cannot fail: what could go wrong was decided before.
+//!
+//! An event that names something the ledger does not know changes nothing; [`Ledger::decide`] makes no such
+//! events, and a log that held one would show in [`Ledger::audit`].
+
+use super::event::{Admitted, Event};
+use super::group::{Group, GroupStatus, Rollout, Uid};
+use super::lease::{Ending, Lease, LeaseStatus};
+use super::settled::Fate;
+use super::{Ledger, Time};
+use crate::ids::{GroupNo, LeaseNo, Place};
+use crate::pipeline::DropReason;
+
+/// Ended leases whose story is remembered.
+const ENDED_REMEMBERED: usize = 10_000;
+
+impl Ledger {
+    /// Takes in `event`, whose payload, if it has one, is at `place` in the log.
+    ///
+    /// Payloads that nobody needs any more are added to `freed`.
+    pub fn apply(&mut self, event: &Event, place: Place, freed: &mut Vec<(Place, u32)>) {
+        match event {
+            Event::Configured { config, start, .. } => {
+                self.config = (**config).clone();
+                if start.is_some() {
+                    self.start.clone_from(start);
+                }
+                self.index_deadlines();
+            }
+            Event::Admitted(admitted) => self.admit(admitted, place),
+            Event::GroupReady { group, order, closed, .. } => self.make_ready(*group, *order, *closed),
+            Event::GroupDropped { group, reason, .. } => self.drop_group(*group, *reason, freed),
+            Event::RolloutDropped { group, uid, reason, .. } => self.drop_rollout(*group, *uid, *reason, freed),
+            Event::Leased { at, lease, groups, until, reader, auto } => {
+                self.leases.insert(
+                    *lease,
+                    Lease {
+                        groups: groups.clone(),
+                        status: LeaseStatus::Out(*until),
+                        reader: reader.as_str().into(),
+                        granted_at: *at,
+                        auto: *auto,
+                        tally: std::mem::take(&mut self.tally),
+                    },
+                );
+                self.tally_no += 1;
+                self.next_lease = LeaseNo(lease.0 + 1);
+                self.lease_deadlines.insert((*until, *lease));
+                self.hand_out(*lease, groups);
+            }
+            Event::Extended { lease, until, .. } => {
+                if let Some(known) = self.leases.get_mut(lease)
+                    && let LeaseStatus::Out(old) = known.status
+                {
+                    known.status = LeaseStatus::Out(*until);
+                    self.lease_deadlines.remove(&(old, *lease));
+                    self.lease_deadlines.insert((*until, *lease));
+                }
+            }
+            Event::Acked { lease, last, .. } => self.ack(*lease, *last, freed),
+            Event::Returned { lease, expired, .. } => {
+                self.put_back(*lease, if *expired { Ending::Expired } else { Ending::Returned });
+            }
+            Event::Committed { step, leases, .. } => self.commit(*step, leases, freed),
+            Event::Rewound { step, .. } => self.rewind(*step),
+            Event::VersionSet { version, .. } => self.version = Some(*version),
+            Event::Relocated { group, uid } => {
+                let rollouts = self.groups.get_mut(group).map(|group| &mut group.rollouts);
+                if let Some(rollout) = rollouts.and_then(|all| all.iter_mut().find(|r| r.uid == *uid)) {
+                    freed.push((rollout.place, rollout.size_bytes));
+                    rollout.place = place;
+                } else {
+                    // It left while it was being moved: the copy is of no use either.
+                    freed.push((place, 0));
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, new: &Admitted, place: Place) {
+        let uid = Uid::of(&new.uid);
+        let instance = self.instances.entry(Uid::of(&new.instance)).or_default();
+        let group = self.groups.entry(new.group).or_insert_with(|| {
+            instance.next_round = new.round + 1;
+            instance.open.push(new.group);
+            self.next_group = GroupNo(new.group.0 + 1);
+            Group {
+                instance: new.instance.as_str().into(),
+                round: new.round,
+                epoch: new.epoch,
+                versions: None,
+                status: GroupStatus::Open,
+                closed: false,
+                touched_at: new.at,
+                // One less than now, so that the tally below counts the group.
+                tally_no: self.tally_no.wrapping_sub(1),
+                rollouts: Vec::with_capacity(self.config.group_len().min(64)),
+            }
+        });
+        group.rollouts.push(Rollout {
+            uid,
+            place,
+            size_bytes: new.size_bytes,
+            answered: new.answered,
+            reward: new.reward,
+            digest: new.digest,
+            at: new.at,
+        });
+        group.versions = match (group.versions, new.version) {
+            (Some((oldest, newest)), Some(version)) => Some((oldest.min(version), newest.max(version))),
+            (None, Some(version)) => Some((version, version)),
+            (known, None) => known,
+        };
+        if group.status == GroupStatus::Open {
+            let secs = self.config.group_timeout_seconds;
+            self.group_deadlines.remove(&(group.touched_at.after_secs(secs), new.group));
+            self.group_deadlines.insert((new.at.after_secs(secs), new.group));
+        }
+        group.touched_at = new.at;
+        let first_since_read = group.tally_no != self.tally_no;
+        group.tally_no = self.tally_no;
+        let full = group.rollouts.len() >= self.config.group_len();
+        self.tally.add(new.reward, first_since_read);
+        self.uids.insert(uid, new.group);
+        self.books.admitted += 1;
+        self.books.held += 1;
+        self.books.held_bytes += u64::from(new.size_bytes);
+        if full {
+            self.close(new.group);
+        }
+    }
+
+    /// No rollout joins this group any more.
+    fn close(&mut self, no: GroupNo) {
+        let Some(group) = self.groups.get_mut(&no) else { return };
+        if std::mem::replace(&mut group.closed, true) {
+            return;
+        }
+        if let Some(instance) = self.instances.get_mut(&Uid::of(&group.instance)) {
+            instance.open.retain(|open| *open != no);
+        }
+    }
+
+    fn make_ready(&mut self, no: GroupNo, order: u64, closed: bool) {
+        if let Some(group) = self.groups.get_mut(&no) {
+            if group.status == GroupStatus::Open {
+                let deadline = group.touched_at.after_secs(self.config.group_timeout_seconds);
+                self.group_deadlines.remove(&(deadline, no));
+                self.tally.finish(&group.instance);
+            }
+            group.status = GroupStatus::Ready(order);
+            self.ready.insert(order, no);
+            self.next_ready = self.next_ready.max(order + 1);
+        }
+        if closed {
+            self.close(no);
+        }
+    }
+
+    fn drop_group(&mut self, no: GroupNo, reason: DropReason, freed: &mut Vec<(Place, u32)>) {
+        self.close(no);
+        let Some(group) = self.groups.remove(&no) else { return };
+        self.unindex(no, &group);
+        self.tally.finish(&group.instance);
+        for rollout in &group.rollouts {
+            self.settle(rollout, Fate::Dropped(reason), freed);
+        }
+        *self.books.dropped.entry(reason).or_default() += group.rollouts.len() as u64;
+        self.books.held -= group.rollouts.len() as u64;
+        self.books.held_bytes -= group.bytes();
+    }
+
+    fn drop_rollout(&mut self, no: GroupNo, uid: Uid, reason: DropReason, freed: &mut Vec<(Place, u32)>) {
+        let Some(group) = self.groups.get_mut(&no) else { return };
+        let Some(index) = group.rollouts.iter().position(|rollout| rollout.uid == uid) else { return };
+        let rollout = group.rollouts.remove(index);
+        let size = u64::from(rollout.size_bytes);
+        let lease = match group.status {
+            GroupStatus::Leased(lease, _) => Some(lease),
+            GroupStatus::Open | GroupStatus::Ready(_) => None,
+        };
+        match lease.and_then(|lease| self.leases.get(&lease)).map(|lease| lease.status) {
+            None => {
+                self.books.held -= 1;
+                self.books.held_bytes -= size;
+            }
+            Some(LeaseStatus::Out(_)) => {
+                self.books.leased -= 1;
+                self.books.leased_bytes -= size;
+            }
+            Some(LeaseStatus::Acked(_)) => {
+                self.books.trained -= 1;
+                self.books.retained -= 1;
+                self.books.retained_bytes -= size;
+            }
+        }
+        *self.books.dropped.entry(reason).or_default() += 1;
+        self.settle(&rollout, Fate::Dropped(reason), freed);
+        if self.groups.get(&no).is_some_and(|group| group.rollouts.is_empty() && lease.is_none()) {
+            self.close(no);
+            if let Some(group) = self.groups.remove(&no) {
+                self.unindex(no, &group);
+            }
+        }
+    }
+
+    fn unindex(&mut self, no: GroupNo, group: &Group) {
+        match group.status {
+            GroupStatus::Open => {
+                let deadline = group.touched_at.after_secs(self.config.group_timeout_seconds);
+                self.group_deadlines.remove(&(deadline, no));
+            }
+            GroupStatus::Ready(order) => {
+                self.ready.remove(&order);
+            }
+            GroupStatus::Leased(..) => {}
+        }
+    }
+
+    fn settle(&mut self, rollout: &Rollout, fate: Fate, freed: &mut Vec<(Place, u32)>) {
+        self.uids.remove(&rollout.uid);
+        self.settled.put(rollout.uid, fate, rollout.digest);
+        freed.push((rollout.place, rollout.size_bytes));
+    }
+
+    fn hand_out(&mut self, lease: LeaseNo, groups: &[GroupNo]) {
+        for no in groups {
+            self.close(*no);
+            let Some(group) = self.groups.get_mut(no) else { continue };
+            if let GroupStatus::Ready(order) = group.status {
+                self.ready.remove(&order);
+                group.status = GroupStatus::Leased(lease, order);
+                let (count, bytes) = (group.rollouts.len() as u64, group.bytes());
+                self.books.held -= count;
+                self.books.held_bytes -= bytes;
+                self.books.leased += count;
+                self.books.leased_bytes += bytes;
+            }
+        }
+    }
+
+    /// Rollouts and bytes in the groups of a lease.
+    fn weigh(&self, groups: &[GroupNo]) -> (u64, u64) {
+        groups
+            .iter()
+            .filter_map(|no| self.groups.get(no))
+            .fold((0, 0), |(count, bytes), group| (count + group.rollouts.len() as u64, bytes + group.bytes()))
+    }
+
+    fn ack(&mut self, no: LeaseNo, last: bool, freed: &mut Vec<(Place, u32)>) {
+        let Some(lease) = self.leases.get_mut(&no) else { return };
+        let LeaseStatus::Out(until) = lease.status else { return };
+        lease.status = LeaseStatus::Acked(None);
+        lease.tally = Default::default();
+        let groups = lease.groups.clone();
+        self.lease_deadlines.remove(&(until, no));
+        let (count, bytes) = self.weigh(&groups);
+        self.books.leased -= count;
+        self.books.leased_bytes -= bytes;
+        self.books.trained += count;
+        self.books.retained += count;
+        self.books.retained_bytes += bytes;
+        if last {
+            self.settle_lease(no, None, freed);
+        }
+    }
+
+    /// The rollouts of an acked lease are trained for good.
+    fn settle_lease(&mut self, no: LeaseNo, step: Option<u64>, freed: &mut Vec<(Place, u32)>) {
+        let Some(lease) = self.leases.remove(&no) else { return };
+        let (count, bytes) = self.weigh(&lease.groups);
+        self.books.retained -= count;
+        self.books.retained_bytes -= bytes;
+        for group in &lease.groups {
+            let Some(group) = self.groups.remove(group) else { continue };
+            for rollout in &group.rollouts {
+                self.settle(rollout, Fate::Trained { lease: no, step }, freed);
+            }
+        }
+        self.end(no, Ending::Trained { step });
+    }
+
+    fn end(&mut self, no: LeaseNo, ending: Ending) {
+        self.ended.push_back((no, ending));
+        if self.ended.len() > ENDED_REMEMBERED {
+            self.ended.pop_front();
+        }
+    }
+
+    /// The groups of a lease go back to where they stood in the queue.
+    fn put_back(&mut self, no: LeaseNo, ending: Ending) {
+        let Some(lease) = self.leases.remove(&no) else { return };
+        let (count, bytes) = self.weigh(&lease.groups);
+        match lease.status {
+            LeaseStatus::Out(until) => {
+                self.lease_deadlines.remove(&(until, no));
+                self.books.leased -= count;
+                self.books.leased_bytes -= bytes;
+                // The reader never got to use it, so what it was told is told again.
+                self.tally.merge(lease.tally);
+            }
+            LeaseStatus::Acked(_) => {
+                self.books.trained -= count;
+                self.books.retained -= count;
+                self.books.retained_bytes -= bytes;
+            }
+        }
+        self.books.held += count;
+        self.books.held_bytes += bytes;
+        for group_no in &lease.groups {
+            let Some(group) = self.groups.get_mut(group_no) else { continue };
+            if group.rollouts.is_empty() {
+                self.groups.remove(group_no);
+            } else if let GroupStatus::Leased(_, order) = group.status {
+                group.status = GroupStatus::Ready(order);
+                self.ready.insert(order, *group_no);
+            }
+        }
+        self.end(no, ending);
+    }
+
+    fn commit(&mut self, step: u64, leases: &[LeaseNo], freed: &mut Vec<(Place, u32)>) {
+        for no in leases {
+            if let Some(lease) = self.leases.get_mut(no) {
+                lease.status = LeaseStatus::Acked(Some(step));
+            }
+        }
+        if self.commits.last() != Some(&step) {
+            self.commits.push(step);
+        }
+        while self.commits.len() > self.config.keep_commits as usize {
+            let oldest = self.commits.remove(0);
+            self.floor = Some(oldest);
+            let done: Vec<(LeaseNo, u64)> = self
+                .leases
+                .iter()
+                .filter_map(|(no, lease)| match lease.status {
+                    LeaseStatus::Acked(Some(tied)) if tied <= oldest => Some((*no, tied)),
+                    _ => None,
+                })
+                .collect();
+            for (no, tied) in done {
+                self.settle_lease(no, Some(tied), freed);
+            }
+        }
+    }
+
+    fn rewind(&mut self, step: u64) {
+        let undone: Vec<LeaseNo> = self
+            .leases
+            .iter()
+            .filter(|(_, lease)| !matches!(lease.status, LeaseStatus::Acked(Some(tied)) if tied <= step))
+            .map(|(no, _)| *no)
+            .collect();
+        for no in undone {
+            self.put_back(no, Ending::Rewound);
+        }
+        self.commits.retain(|&committed| committed <= step);
+    }
+
+    /// Makes the deadline index anew, as the timeout it was made with has changed.
+    pub(super) fn index_deadlines(&mut self) {
+        let secs = self.config.group_timeout_seconds;
+        let open = self.groups.iter().filter(|(_, group)| group.status == GroupStatus::Open);
+        self.group_deadlines =
+            open.map(|(no, group)| -> (Time, GroupNo) { (group.touched_at.after_secs(secs), *no) }).collect();
+    }
+}

@@ -1,0 +1,85 @@
+//! Counts everything again, the slow way, and compares.
+
+use super::{GroupStatus, LeaseStatus, Ledger};
+
+impl Ledger {
+    /// What is wrong with the books, if anything. Tests call it after every step.
+    pub fn audit(&self) -> Result<(), String> {
+        self.audit_books()?;
+        self.audit_groups()?;
+        self.audit_indexes()
+    }
+
+    fn audit_books(&self) -> Result<(), String> {
+        let mut counted = super::Books {
+            admitted: self.books.admitted,
+            dropped: self.books.dropped.clone(),
+            ..Default::default()
+        };
+        for (no, group) in &self.groups {
+            let (count, bytes) = (group.rollouts.len() as u64, group.bytes());
+            let status = match group.status {
+                GroupStatus::Leased(lease, _) => Some(
+                    self.leases.get(&lease).ok_or_else(|| format!("group {no} is in lost lease {lease}"))?.status,
+                ),
+                GroupStatus::Open | GroupStatus::Ready(_) => None,
+            };
+            let (column, column_bytes) = match status {
+                None => (&mut counted.held, &mut counted.held_bytes),
+                Some(LeaseStatus::Out(_)) => (&mut counted.leased, &mut counted.leased_bytes),
+                Some(LeaseStatus::Acked(_)) => (&mut counted.retained, &mut counted.retained_bytes),
+            };
+            *column += count;
+            *column_bytes += bytes;
+        }
+        // Trained is what was kept for a rewind and what is gone; only the first can be counted again.
+        counted.trained = self.books.trained;
+        if counted != self.books {
+            return Err(format!("counted {counted:?}, booked {:?}", self.books));
+        }
+        if !self.books.balanced() || self.books.retained > self.books.trained {
+            return Err(format!("the books do not balance: {:?}", self.books));
+        }
+        Ok(())
+    }
+
+    fn audit_groups(&self) -> Result<(), String> {
+        for (no, group) in &self.groups {
+            let (size, max) = (group.rollouts.len(), self.config.group_len());
+            // A smaller group size set later does not shrink groups that are full already.
+            if size > max && !group.closed {
+                return Err(format!("group {no} has {size} rollouts of {max} and takes more"));
+            }
+            for rollout in &group.rollouts {
+                if self.uids.get(&rollout.uid) != Some(no) {
+                    return Err(format!("a rollout of group {no} is indexed elsewhere"));
+                }
+            }
+        }
+        for (no, lease) in &self.leases {
+            for group in &lease.groups {
+                let status = self.groups.get(group).map(|group| group.status);
+                if !matches!(status, Some(GroupStatus::Leased(holder, _)) if holder == *no) {
+                    return Err(format!("lease {no} names group {group}, which is {status:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn audit_indexes(&self) -> Result<(), String> {
+        let mut rebuilt = self.clone();
+        rebuilt.index();
+        let pairs = [
+            ("uids", rebuilt.uids == self.uids),
+            ("ready", rebuilt.ready == self.ready),
+            ("group deadlines", rebuilt.group_deadlines == self.group_deadlines),
+            ("lease deadlines", rebuilt.lease_deadlines == self.lease_deadlines),
+            ("instances", rebuilt.instances == self.instances),
+        ];
+        match pairs.iter().find(|(_, same)| !same) {
+            Some((name, _)) => Err(format!("the index of {name} is not what the groups say")),
+            None => Ok(()),
+        }
+    }
+}

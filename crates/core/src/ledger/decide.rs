@@ -1,0 +1,341 @@
+//! Looks at the ledger and says what would happen; changes nothing.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::command::{Command, LeaseTerms, Refusal, Want, deadline};
+use super::event::{Admitted, Event};
+use super::group::{Group, GroupStatus, Uid};
+use super::lease::LeaseStatus;
+use super::{Ledger, Whereabouts};
+use crate::ids::{GroupNo, LeaseNo, Time};
+use crate::pipeline::{DropReason, Member, Row, Stage, Verdict, process};
+use crate::wire::item::Item;
+
+/// The events of one command; an admission, the common one, makes one or two.
+pub type Events = SmallVec<[Event; 2]>;
+
+/// Timeouts handled in one tick, so that a great many at once do not hold up writers.
+const TIMEOUTS_PER_TICK: usize = 512;
+
+impl Ledger {
+    /// What `command` leads to at `now`. No events means that it is done already.
+    pub fn decide(&self, command: &Command, now: Time) -> Result<Events, Refusal> {
+        match command {
+            Command::Configure { config, start } => Ok(smallvec![Event::Configured {
+                at: now,
+                config: Box::new(config.clone()),
+                start: start.clone(),
+            }]),
+            Command::Admit { item, digest, size_bytes } => self.decide_admit(item, *digest, *size_bytes, now),
+            Command::CloseGroup { instance } => self.decide_close(instance, now),
+            Command::Lease { want, terms } => self.decide_lease(*want, terms, now),
+            Command::Ack { lease } => match self.lease_status(*lease)? {
+                LeaseStatus::Acked(_) => Ok(smallvec![]),
+                LeaseStatus::Out(_) => {
+                    let last = self.config.auto_commit && self.leases.get(lease).is_some_and(|l| l.auto);
+                    Ok(smallvec![Event::Acked { at: now, lease: *lease, last }])
+                }
+            },
+            Command::Return { lease } => match self.lease_status(*lease)? {
+                LeaseStatus::Acked(_) => Err(Refusal::LeaseAcked { lease: *lease }),
+                LeaseStatus::Out(_) => Ok(smallvec![Event::Returned { at: now, lease: *lease, expired: false }]),
+            },
+            Command::Extend { lease, secs } => match self.lease_status(*lease)? {
+                LeaseStatus::Acked(_) => Err(Refusal::LeaseAcked { lease: *lease }),
+                LeaseStatus::Out(_) => {
+                    Ok(smallvec![Event::Extended { at: now, lease: *lease, until: deadline(now, *secs)? }])
+                }
+            },
+            Command::Commit { step, leases } => self.decide_commit(*step, leases.as_deref(), now),
+            Command::Rewind { step } => match self.floor {
+                Some(floor) if *step < floor => Err(Refusal::TooFarBack {
+                    step: *step,
+                    floor,
+                    keep_commits: self.config.keep_commits,
+                }),
+                _ => Ok(smallvec![Event::Rewound { at: now, step: *step }]),
+            },
+            Command::SetVersion { version } if self.version == Some(*version) => Ok(smallvec![]),
+            Command::SetVersion { version } => {
+                Ok(smallvec![Event::VersionSet { at: now, version: *version }])
+            }
+            Command::Drop { uid, corrupt } => self.decide_drop(uid, *corrupt, now),
+            Command::Tick => Ok(self.decide_tick(now)),
+        }
+    }
+
+    fn decide_admit(&self, item: &Item, digest: u64, size_bytes: u32, now: Time) -> Result<Events, Refusal> {
+        let uid = Uid::of(&item.uid);
+        if let Some(known) = self.digest_of(uid) {
+            // The same bytes again are a retry; other bytes are another rollout that took the name.
+            if known == digest {
+                return Ok(smallvec![]);
+            }
+            let instance = self.instance_of(uid).unwrap_or_default();
+            return Err(Refusal::UidTaken { uid: item.uid.clone(), instance });
+        }
+        self.check_room(u64::from(size_bytes))?;
+
+        let version = item.version.or(self.version);
+        let instance = self.instances.get(&Uid::of(&item.instance));
+        let joined = instance.and_then(|instance| {
+            let open = instance.open.iter().filter_map(|no| Some((*no, self.groups.get(no)?)));
+            open.into_iter().find(|(_, group)| group.takes(item.epoch, version, &self.config))
+        });
+        let (group, round) = match joined {
+            Some((no, group)) => (no, group.round),
+            None => (self.next_group, instance.map_or(0, |instance| instance.next_round)),
+        };
+        let mut events = smallvec![Event::Admitted(Box::new(Admitted {
+            at: now,
+            uid: item.uid.clone(),
+            instance: item.instance.clone(),
+            group,
+            round,
+            epoch: item.epoch,
+            version,
+            reward: item.reward,
+            answered: item.answered,
+            digest,
+            size_bytes,
+        }))];
+        let waiting = joined.is_none_or(|(_, group)| group.status == GroupStatus::Open);
+        if waiting {
+            let mut members = joined.map(|(_, group)| group.members()).unwrap_or_default();
+            members.push(Member { reward: item.reward, answered: item.answered });
+            let stage =
+                if members.len() >= self.config.group_len() { Stage::Full } else { Stage::Growing };
+            events.extend(self.judge(group, &members, stage, now, 0));
+        }
+        Ok(events)
+    }
+
+    fn check_room(&self, size_bytes: u64) -> Result<(), Refusal> {
+        let (items, bytes) = self.books.kept();
+        let (items_max, bytes_max) = (self.config.max_buffer_size, self.config.max_buffer_bytes);
+        if size_bytes > bytes_max {
+            return Err(Refusal::TooLarge { size_bytes, bytes_max });
+        }
+        if items >= items_max || bytes + size_bytes > bytes_max {
+            let retained = self.books.retained;
+            return Err(Refusal::Full { items, bytes, items_max, bytes_max, retained });
+        }
+        Ok(())
+    }
+
+    /// The event that a group's size and rewards call for, if any. `ahead` counts the groups made ready by
+    /// earlier events of the same command.
+    fn judge(&self, group: GroupNo, members: &[Member], stage: Stage, at: Time, ahead: u64) -> Option<Event> {
+        let closed = stage != Stage::Growing;
+        match self.config.validate.judge(members, stage, &self.config) {
+            Verdict::Waiting => None,
+            Verdict::Invalid(reason) => Some(Event::GroupDropped { at, group, reason }),
+            Verdict::Valid => match process(members, &self.config) {
+                Ok(_) => Some(Event::GroupReady { at, group, order: self.next_ready + ahead, closed }),
+                // A growing group may yet get the items it lacks.
+                Err(_) if !closed => None,
+                Err(reason) => Some(Event::GroupDropped { at, group, reason }),
+            },
+        }
+    }
+
+    fn decide_close(&self, instance: &str, now: Time) -> Result<Events, Refusal> {
+        let open = self.instances.get(&Uid::of(instance)).map(|known| known.open.as_slice());
+        let mut events = Events::new();
+        let mut found = false;
+        for no in open.unwrap_or_default() {
+            let Some(group) = self.groups.get(no) else { continue };
+            found = true;
+            match group.status {
+                GroupStatus::Open => events.extend(self.judge_end(*no, group, Stage::Closed, now, &events)),
+                GroupStatus::Ready(order) => {
+                    events.push(Event::GroupReady { at: now, group: *no, order, closed: true });
+                }
+                GroupStatus::Leased(..) => {}
+            }
+        }
+        if found { Ok(events) } else { Err(Refusal::NoOpenGroup { instance: instance.to_owned() }) }
+    }
+
+    fn judge_end(&self, no: GroupNo, group: &Group, stage: Stage, now: Time, so_far: &Events) -> Option<Event> {
+        let ahead = so_far.iter().filter(|event| matches!(event, Event::GroupReady { .. })).count();
+        self.judge(no, &group.members(), stage, now, ahead as u64)
+    }
+
+    fn decide_lease(&self, want: Want, terms: &LeaseTerms, now: Time) -> Result<Events, Refusal> {
+        let until = deadline(now, terms.secs.unwrap_or(self.config.lease_seconds))?;
+        let mut events = Events::new();
+        let mut groups = Vec::new();
+        let enough = self.pick(want, |no, group, outcome| match outcome {
+            Err(reason) => events.push(Event::GroupDropped { at: now, group: no, reason }),
+            Ok(rows) => {
+                groups.push(no);
+                events.extend(unseen(group, &rows).map(|uid| Event::RolloutDropped {
+                    at: now,
+                    group: no,
+                    uid,
+                    reason: DropReason::Filtered,
+                }));
+            }
+        });
+        if !enough {
+            // Groups that turned out bad are dropped all the same; the rest stay untouched.
+            events.retain(|event| matches!(event, Event::GroupDropped { .. }));
+            return Ok(events);
+        }
+        events.push(Event::Leased {
+            at: now,
+            lease: self.next_lease,
+            groups,
+            until,
+            reader: terms.reader.clone(),
+            auto: terms.auto,
+        });
+        Ok(events)
+    }
+
+    /// Walks the ready groups in order until `want` is met, and says whether it was.
+    pub(super) fn pick(
+        &self,
+        want: Want,
+        mut visit: impl FnMut(GroupNo, &Group, Result<Vec<Row>, DropReason>),
+    ) -> bool {
+        // Cheap before exact: a reader who waits for many groups must not make every write walk them all.
+        if self.ready.len() < want.groups_min(self.config.group_len()) {
+            return false;
+        }
+        let (mut picked, mut rows_picked) = (0, 0);
+        for no in self.ready.values() {
+            let Some(group) = self.groups.get(no) else { continue };
+            let outcome = process(&group.members(), &self.config);
+            if let Ok(rows) = &outcome {
+                picked += 1;
+                rows_picked += rows.len();
+            }
+            visit(*no, group, outcome);
+            let met = match want {
+                Want::All => false,
+                Want::Groups(n) => picked >= n,
+                Want::Rows(n) => rows_picked >= n,
+            };
+            if met {
+                return true;
+            }
+        }
+        want == Want::All && picked > 0
+    }
+
+    fn decide_commit(&self, step: u64, leases: Option<&[LeaseNo]>, now: Time) -> Result<Events, Refusal> {
+        if let Some(last) = self.commits.last().copied().or(self.floor)
+            && step < last
+        {
+            return Err(Refusal::StepNotAfter { step, last });
+        }
+        let acked: Vec<LeaseNo> = match leases {
+            None => {
+                let uncommitted = |(_, lease): &(&LeaseNo, &super::Lease)| lease.status == LeaseStatus::Acked(None);
+                self.leases.iter().filter(uncommitted).map(|(no, _)| *no).collect()
+            }
+            Some(named) => {
+                let mut fresh = Vec::with_capacity(named.len());
+                for &lease in named {
+                    match self.lease_status(lease)? {
+                        LeaseStatus::Out(_) => return Err(Refusal::NotAcked { lease }),
+                        LeaseStatus::Acked(None) => fresh.push(lease),
+                        LeaseStatus::Acked(Some(tied)) if tied == step => {}
+                        LeaseStatus::Acked(Some(tied)) => {
+                            return Err(Refusal::LeaseGone {
+                                lease,
+                                why: format!("was committed with step {tied}"),
+                            });
+                        }
+                    }
+                }
+                fresh
+            }
+        };
+        if acked.is_empty() && self.commits.last() == Some(&step) {
+            return Ok(smallvec![]);
+        }
+        Ok(smallvec![Event::Committed { at: now, step, leases: acked }])
+    }
+
+    fn decide_drop(&self, uid: &str, corrupt: bool, now: Time) -> Result<Events, Refusal> {
+        let unknown = || Refusal::RolloutUnknown { uid: uid.to_owned() };
+        let id = Uid::of(uid);
+        let no = *self.uids.get(&id).ok_or_else(unknown)?;
+        match self.groups.get(&no).ok_or_else(unknown)?.status {
+            // Damaged bytes cannot be delivered however often the lease is tried again.
+            GroupStatus::Leased(..) if !corrupt => {
+                Err(Refusal::RolloutBusy { uid: uid.to_owned(), place: "in a lease" })
+            }
+            _ => {
+                let reason = if corrupt { DropReason::Corrupt } else { DropReason::Requested };
+                Ok(smallvec![Event::RolloutDropped { at: now, group: no, uid: id, reason }])
+            }
+        }
+    }
+
+    fn decide_tick(&self, now: Time) -> Events {
+        let mut events = Events::new();
+        let due = |&&(deadline, _): &&(Time, _)| deadline <= now;
+        for (_, no) in self.group_deadlines.iter().take_while(due).take(TIMEOUTS_PER_TICK) {
+            if let Some(group) = self.groups.get(no) {
+                events.extend(self.judge_end(*no, group, Stage::TimedOut, now, &events));
+            }
+        }
+        let due = |&&(deadline, _): &&(Time, _)| deadline <= now;
+        for &(_, lease) in self.lease_deadlines.iter().take_while(due).take(TIMEOUTS_PER_TICK) {
+            events.push(Event::Returned { at: now, lease, expired: true });
+        }
+        events
+    }
+
+    fn lease_status(&self, lease: LeaseNo) -> Result<LeaseStatus, Refusal> {
+        if let Some(known) = self.leases.get(&lease) {
+            return Ok(known.status);
+        }
+        match self.ended.iter().rev().find(|(no, _)| *no == lease) {
+            // A lease that was acked for good answers a repeated ack as it did the first.
+            Some((_, super::Ending::Trained { step })) => Ok(LeaseStatus::Acked(*step)),
+            Some((_, ending)) => Err(Refusal::LeaseGone { lease, why: ending.sentence() }),
+            None if lease < self.next_lease => {
+                Err(Refusal::LeaseGone { lease, why: "ended long ago".to_owned() })
+            }
+            None => Err(Refusal::LeaseUnknown { lease, granted: self.next_lease.0 }),
+        }
+    }
+
+    fn digest_of(&self, uid: Uid) -> Option<u64> {
+        match self.whereabouts_of(uid)? {
+            Whereabouts::Kept { rollout, .. } => Some(rollout.digest),
+            Whereabouts::Settled { digest, .. } => Some(digest),
+        }
+    }
+
+    fn instance_of(&self, uid: Uid) -> Option<String> {
+        self.groups.get(self.uids.get(&uid)?).map(|group| group.instance.to_string())
+    }
+}
+
+impl Want {
+    /// The fewest groups that could meet it.
+    fn groups_min(self, group_size: usize) -> usize {
+        match self {
+            Self::All => 1,
+            Self::Groups(n) => n.max(1),
+            Self::Rows(n) => n.div_ceil(group_size).max(1),
+        }
+    }
+}
+
+/// The members of `group` that no row shows: those the filter took out.
+fn unseen<'g>(group: &'g Group, rows: &[Row]) -> impl Iterator<Item = Uid> + use<'g> {
+    let mut shown = vec![false; group.rollouts.len()];
+    for row in rows {
+        if let Some(seen) = shown.get_mut(row.member) {
+            *seen = true;
+        }
+    }
+    group.rollouts.iter().zip(shown).filter(|(_, seen)| !seen).map(|(rollout, _)| rollout.uid)
+}

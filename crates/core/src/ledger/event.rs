@@ -1,0 +1,75 @@
+//! What happened. The log is made of these, so their encoding is for ever.
+//!
+//! A record holds the events of one command: a version byte, then MessagePack with the variants by name and
+//! their fields by position. New variants and new trailing fields with `#[serde(default)]` keep old logs
+//! readable; anything else needs a new version byte.
+
+use serde::{Deserialize, Serialize};
+
+use super::group::Uid;
+use crate::ids::{GroupNo, LeaseNo, Time};
+use crate::pipeline::DropReason;
+use crate::run_config::RunConfig;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    Configured { at: Time, config: Box<RunConfig>, start: Option<String> },
+    /// A rollout came in; the first of a group opens it. The payload stands beside it in the log.
+    Admitted(Box<Admitted>),
+    /// The group will be handed out as the `order`-th.
+    GroupReady { at: Time, group: GroupNo, order: u64, closed: bool },
+    GroupDropped { at: Time, group: GroupNo, reason: DropReason },
+    RolloutDropped { at: Time, group: GroupNo, uid: Uid, reason: DropReason },
+    Leased { at: Time, lease: LeaseNo, groups: Vec<GroupNo>, until: Time, reader: String, auto: bool },
+    Extended { at: Time, lease: LeaseNo, until: Time },
+    /// `last` says that no rewind can undo it.
+    Acked { at: Time, lease: LeaseNo, last: bool },
+    Returned { at: Time, lease: LeaseNo, expired: bool },
+    Committed { at: Time, step: u64, leases: Vec<LeaseNo> },
+    Rewound { at: Time, step: u64 },
+    VersionSet { at: Time, version: u64 },
+    /// The payload now stands beside this event; its old place may be overwritten.
+    Relocated { group: GroupNo, uid: Uid },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Admitted {
+    pub at: Time,
+    pub uid: String,
+    pub instance: String,
+    pub group: GroupNo,
+    pub round: u32,
+    pub epoch: Option<u64>,
+    pub version: Option<u64>,
+    pub reward: f64,
+    pub answered: bool,
+    pub digest: u64,
+    pub size_bytes: u32,
+}
+
+const ENCODING: u8 = 1;
+
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    #[error("an event record is empty")]
+    Empty,
+    #[error("events are encoded in version {0}; this build reads {ENCODING}")]
+    Version(u8),
+    #[error("an event record cannot be read: {0}")]
+    Damaged(#[from] rmp_serde::decode::Error),
+}
+
+/// Puts the events of one command behind what `out` holds.
+pub fn encode_events(events: &[Event], out: &mut Vec<u8>) {
+    out.push(ENCODING);
+    #[expect(clippy::expect_used, reason = "writing plain data into memory has no way to fail")]
+    rmp_serde::encode::write(out, events).expect("events are plain data");
+}
+
+pub fn decode_events(record: &[u8]) -> Result<Vec<Event>, EventError> {
+    match record.split_first() {
+        None => Err(EventError::Empty),
+        Some((&ENCODING, body)) => Ok(rmp_serde::from_slice(body)?),
+        Some((&version, _)) => Err(EventError::Version(version)),
+    }
+}

@@ -1,0 +1,88 @@
+//! A group: the rollouts of one instance in one round, and where it stands.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{LeaseNo, Place, Time};
+use crate::pipeline::Member;
+use crate::run_config::RunConfig;
+
+/// 128 bits of a uid or instance id. The text itself is on disk; two texts that share these bits would take
+/// longer to meet than any run lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Uid(u64, u64);
+
+impl Uid {
+    pub fn of(text: &str) -> Self {
+        let wide = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
+        Self((wide >> 64) as u64, wide as u64)
+    }
+}
+
+/// What memory keeps of a rollout: 64 bytes, whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rollout {
+    pub uid: Uid,
+    pub place: Place,
+    pub size_bytes: u32,
+    pub answered: bool,
+    pub reward: f64,
+    /// Of its bytes, to tell a retry from another rollout with the same uid.
+    pub digest: u64,
+    pub at: Time,
+}
+
+impl Rollout {
+    pub fn member(&self) -> Member {
+        Member { reward: self.reward, answered: self.answered }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GroupStatus {
+    /// Waiting for more.
+    Open,
+    /// To be handed out as the n-th since the run began; the place in the queue survives a return.
+    Ready(u64),
+    /// In a lease, out or acked.
+    Leased(LeaseNo, u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    pub instance: Box<str>,
+    pub round: u32,
+    pub epoch: Option<u64>,
+    /// Oldest and newest weights among the members; `None` where nobody said.
+    pub versions: Option<(u64, u64)>,
+    pub status: GroupStatus,
+    /// Takes no more rollouts.
+    pub closed: bool,
+    pub touched_at: Time,
+    pub(super) tally_no: u64,
+    pub rollouts: Vec<Rollout>,
+}
+
+impl Group {
+    pub fn members(&self) -> Vec<Member> {
+        self.rollouts.iter().map(Rollout::member).collect()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.rollouts.iter().map(|rollout| u64::from(rollout.size_bytes)).sum()
+    }
+
+    /// May a rollout of this epoch and version join? One that may not opens the next round.
+    pub(super) fn takes(&self, epoch: Option<u64>, version: Option<u64>, config: &RunConfig) -> bool {
+        if self.closed || self.rollouts.len() >= config.group_len() || self.epoch != epoch {
+            return false;
+        }
+        match (self.versions, version) {
+            (None, None) => true,
+            (Some((oldest, newest)), Some(version)) => {
+                newest.max(version) - oldest.min(version) <= config.version_spread_max
+            }
+            // Unknown weights beside known ones: nobody could say what the group was sampled with.
+            _ => false,
+        }
+    }
+}

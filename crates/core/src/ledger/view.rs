@@ -1,0 +1,136 @@
+//! Questions to the ledger that change nothing.
+
+use super::command::Want;
+use super::group::{Group, GroupStatus, Rollout, Uid};
+use super::lease::{Ending, Lease};
+use super::settled::Fate;
+use super::{Ledger, LeaseStatus};
+use crate::ids::{GroupNo, LeaseNo, Place};
+use crate::pipeline::{MetaInfo, Row, process};
+
+/// A group as a reader gets it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeasedGroup {
+    pub group: GroupNo,
+    pub instance: Box<str>,
+    pub round: u32,
+    pub versions: Option<(u64, u64)>,
+    pub rows: Vec<LeasedRow>,
+}
+
+/// One row to deliver: what the pipeline made of a rollout, and where its bytes are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeasedRow {
+    pub row: Row,
+    pub raw_reward: f64,
+    pub place: Place,
+    pub size_bytes: u32,
+}
+
+/// Where a rollout is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Whereabouts<'a> {
+    Kept { no: GroupNo, group: &'a Group, rollout: &'a Rollout, lease: Option<(LeaseNo, LeaseStatus)> },
+    Settled { fate: Fate, digest: u64 },
+}
+
+impl Ledger {
+    pub fn whereabouts(&self, uid: &str) -> Option<Whereabouts<'_>> {
+        self.whereabouts_of(Uid::of(uid))
+    }
+
+    pub(super) fn whereabouts_of(&self, uid: Uid) -> Option<Whereabouts<'_>> {
+        let Some(no) = self.uids.get(&uid) else {
+            return self.settled.get(uid).map(|(fate, digest)| Whereabouts::Settled { fate, digest });
+        };
+        let group = self.groups.get(no)?;
+        let rollout = group.rollouts.iter().find(|rollout| rollout.uid == uid)?;
+        let lease = match group.status {
+            GroupStatus::Leased(lease, _) => self.leases.get(&lease).map(|known| (lease, known.status)),
+            GroupStatus::Open | GroupStatus::Ready(_) => None,
+        };
+        Some(Whereabouts::Kept { no: *no, group, rollout, lease })
+    }
+
+    /// How many rollouts the group of `uid` has now.
+    pub fn group_size_now(&self, uid: &str) -> usize {
+        let group = self.uids.get(&Uid::of(uid)).and_then(|no| self.groups.get(no));
+        group.map_or(0, |group| group.rollouts.len())
+    }
+
+    /// What the reader of a lease gets. A lease that is not kept gives nothing.
+    pub fn leased_groups(&self, lease: LeaseNo) -> Vec<LeasedGroup> {
+        let groups = self.leases.get(&lease).map(|lease| lease.groups.as_slice()).unwrap_or_default();
+        groups
+            .iter()
+            .filter_map(|no| {
+                let group = self.groups.get(no)?;
+                // It passed when it was leased; knobs turned since then must not take rows from a reader.
+                let rows = process(&group.members(), &self.config).unwrap_or_default();
+                Some(LeasedGroup::of(*no, group, &rows))
+            })
+            .collect()
+    }
+
+    /// What a read would return now, and what it would be told.
+    pub fn peek(&self, want: Want) -> Option<Vec<LeasedGroup>> {
+        let mut groups = Vec::new();
+        let enough = self.pick(want, |no, group, outcome| {
+            groups.extend(outcome.ok().map(|rows| LeasedGroup::of(no, group, &rows)));
+        });
+        enough.then_some(groups)
+    }
+
+    /// The statistics that went out with a lease.
+    pub fn lease_meta(&self, lease: LeaseNo) -> Option<MetaInfo> {
+        self.config.meta.info(&self.leases.get(&lease)?.tally)
+    }
+
+    /// The statistics that the next read will be told.
+    pub fn meta(&self) -> Option<MetaInfo> {
+        self.config.meta.info(&self.tally)
+    }
+
+    pub fn lease(&self, no: LeaseNo) -> Option<&Lease> {
+        self.leases.get(&no)
+    }
+
+    pub fn leases(&self) -> impl Iterator<Item = (LeaseNo, &Lease)> {
+        self.leases.iter().map(|(no, lease)| (*no, lease))
+    }
+
+    pub fn lease_ending(&self, no: LeaseNo) -> Option<Ending> {
+        self.ended.iter().rev().find(|(ended, _)| *ended == no).map(|(_, ending)| *ending)
+    }
+
+    pub fn groups(&self) -> impl Iterator<Item = (GroupNo, &Group)> {
+        self.groups.iter().map(|(no, group)| (*no, group))
+    }
+
+    /// Every payload that must stay readable.
+    pub fn places(&self) -> impl Iterator<Item = (Place, u32)> + '_ {
+        let rollouts = self.groups.values().flat_map(|group| &group.rollouts);
+        rollouts.map(|rollout| (rollout.place, rollout.size_bytes))
+    }
+}
+
+impl LeasedGroup {
+    fn of(no: GroupNo, group: &Group, rows: &[Row]) -> Self {
+        let show = |row: &Row| {
+            let rollout = group.rollouts.get(row.member)?;
+            Some(LeasedRow {
+                row: *row,
+                raw_reward: rollout.reward,
+                place: rollout.place,
+                size_bytes: rollout.size_bytes,
+            })
+        };
+        Self {
+            group: no,
+            instance: group.instance.clone(),
+            round: group.round,
+            versions: group.versions,
+            rows: rows.iter().filter_map(show).collect(),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Reads one rollout: `{"uid", "instance_id", "messages", "reward", "extra_info", ...}`.
+//!
+//! One pass checks the whole text and picks out the few facts the ledger keeps; the bytes themselves are
+//! stored as they came. Only when that pass fails does a second, slower one find out which field is to
+//! blame, so that the writer is told its name and value.
+
+use serde::Deserialize;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// Uids and instance ids longer than this are a mistake, not a name.
+pub const NAME_BYTES_MAX: usize = 1024;
+
+/// What the ledger needs to know of a rollout; the rest stays in its bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    pub uid: String,
+    pub instance: String,
+    pub reward: f64,
+    /// The last message has text in it.
+    pub answered: bool,
+    /// The weights it was sampled with, where the writer knows.
+    pub version: Option<u64>,
+    /// The pass over the data set it belongs to, where the writer knows: rollouts of two never share a group.
+    pub epoch: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ItemError {
+    #[error("the body is empty; send one JSON object")]
+    Empty,
+    #[error("not JSON: {0}")]
+    NotJson(String),
+    #[error("{value} is not valid JSON, found at line {line} column {column}{}; send a number", in_field(.field))]
+    NotANumber { value: String, line: usize, column: usize, field: Option<String> },
+    #[error("a rollout is a JSON object, not {0}")]
+    NotAnObject(String),
+    #[error("field {field:?} is missing")]
+    Missing { field: &'static str },
+    #[error("field {field:?} is {value}, but must be {expected}")]
+    Wrong { field: &'static str, value: String, expected: &'static str },
+}
+
+fn in_field(field: &Option<String>) -> String {
+    field.as_ref().map(|name| format!(" in field {name:?}")).unwrap_or_default()
+}
+
+impl ItemError {
+    /// The short name in error answers.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Empty => "empty_body",
+            Self::NotJson(_) => "not_json",
+            Self::NotANumber { .. } => "not_a_number",
+            Self::NotAnObject(_) => "not_an_object",
+            Self::Missing { .. } => "missing_field",
+            Self::Wrong { .. } => "wrong_field",
+        }
+    }
+}
+
+/// Reads one rollout, or says which field is wrong.
+pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
+    if bytes.trim_ascii().is_empty() {
+        return Err(ItemError::Empty);
+    }
+    let wire: WireItem<'_> = match serde_json::from_slice(bytes) {
+        Ok(wire) => wire,
+        Err(error) => return Err(diagnose(bytes, &error)),
+    };
+    let uid = name("uid", wire.uid)?;
+    let instance = name("instance_id", wire.instance_id)?;
+    let Some(Messages { last_has_text }) = wire.messages else {
+        return Err(ItemError::Missing { field: "messages" });
+    };
+    if let Some(raw) = wire.extra_info
+        && !(raw.get().starts_with('{') || raw.get() == "null")
+    {
+        return Err(wrong("extra_info", raw, "an object"));
+    }
+    Ok(Item {
+        uid,
+        instance,
+        reward: reward(wire.reward)?,
+        answered: last_has_text,
+        version: count("weight_version", wire.weight_version)?,
+        epoch: count("epoch", wire.epoch)?,
+    })
+}
+
+#[derive(Deserialize)]
+struct WireItem<'a> {
+    #[serde(borrow)]
+    uid: Option<&'a RawValue>,
+    #[serde(borrow)]
+    instance_id: Option<&'a RawValue>,
+    messages: Option<Messages>,
+    #[serde(borrow)]
+    reward: Option<&'a RawValue>,
+    #[serde(borrow)]
+    extra_info: Option<&'a RawValue>,
+    #[serde(borrow)]
+    weight_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    epoch: Option<&'a RawValue>,
+}
+
+/// A list of message objects, of which only the end matters here.
+struct Messages {
+    last_has_text: bool,
+}
+
+#[derive(Deserialize)]
+struct WireMessage<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+impl<'de> Deserialize<'de> for Messages {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Last;
+        impl<'de> Visitor<'de> for Last {
+            type Value = Messages;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of message objects")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Messages, A::Error> {
+                let mut last_has_text = false;
+                while let Some(message) = seq.next_element::<WireMessage<'de>>()? {
+                    last_has_text = message.content.is_some_and(has_text);
+                }
+                Ok(Messages { last_has_text })
+            }
+        }
+        deserializer.deserialize_seq(Last)
+    }
+}
+
+fn has_text(content: &RawValue) -> bool {
+    match content.get().as_bytes() {
+        [b'"', text @ .., b'"'] => !text.trim_ascii().is_empty(),
+        [b'[', parts @ .., b']'] => !parts.trim_ascii().is_empty(),
+        _ => false,
+    }
+}
+
+/// A name may be a text or a whole number: instance 1 and instance "1" are the same.
+fn name(field: &'static str, raw: Option<&RawValue>) -> Result<String, ItemError> {
+    const EXPECTED: &str = "a non-empty text of at most 1024 bytes, or a whole number";
+    let raw = raw.ok_or(ItemError::Missing { field })?;
+    let text = match raw.get().as_bytes().first() {
+        Some(b'"') => serde_json::from_str::<String>(raw.get()).map_err(|_| wrong(field, raw, EXPECTED))?,
+        _ => match raw.get().parse::<i128>() {
+            Ok(number) => number.to_string(),
+            Err(_) => return Err(wrong(field, raw, EXPECTED)),
+        },
+    };
+    if text.is_empty() || text.len() > NAME_BYTES_MAX {
+        return Err(wrong(field, raw, EXPECTED));
+    }
+    Ok(text)
+}
+
+/// Python's `True` and `False` count as 1 and 0, as they do in the filter we stand in for.
+fn reward(raw: Option<&RawValue>) -> Result<f64, ItemError> {
+    let raw = raw.ok_or(ItemError::Missing { field: "reward" })?;
+    match raw.get() {
+        "true" => Ok(1.0),
+        "false" => Ok(0.0),
+        text => match serde_json::from_str::<f64>(text) {
+            Ok(number) if number.is_finite() => Ok(number),
+            _ => Err(wrong("reward", raw, "a finite number")),
+        },
+    }
+}
+
+fn count(field: &'static str, raw: Option<&RawValue>) -> Result<Option<u64>, ItemError> {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
+    // A version is a number to compare by; SGLang reports it as a text.
+    let digits = raw.get().trim_matches('"');
+    match digits.parse() {
+        Ok(number) => Ok(Some(number)),
+        // "default" is what an engine says before its first weight update.
+        Err(_) if raw.get() == "\"default\"" => Ok(None),
+        Err(_) => Err(wrong(field, raw, "a whole number, 0 or more")),
+    }
+}
+
+fn wrong(field: &'static str, raw: &RawValue, expected: &'static str) -> ItemError {
+    ItemError::Wrong { field, value: shorten(raw.get()), expected }
+}
+
+/// Enough of a value to recognise it by.
+fn shorten(text: &str) -> String {
+    const SHOWN: usize = 80;
+    if text.chars().count() <= SHOWN {
+        return text.to_owned();
+    }
+    format!("{}…", text.chars().take(SHOWN).collect::<String>())
+}
+
+/// The slow path: why did the fast one fail?
+fn diagnose(bytes: &[u8], error: &serde_json::Error) -> ItemError {
+    if let Some(found) = not_a_number(bytes, error) {
+        return found;
+    }
+    if serde_json::from_slice::<IgnoredAny>(bytes).is_err() {
+        return ItemError::NotJson(error.to_string());
+    }
+    let Ok(whole) = serde_json::from_slice::<&RawValue>(bytes) else {
+        return ItemError::NotJson(error.to_string());
+    };
+    if !whole.get().starts_with('{') {
+        return ItemError::NotAnObject(shorten(whole.get()));
+    }
+    #[derive(Deserialize)]
+    struct OnlyMessages<'a> {
+        #[serde(borrow)]
+        messages: Option<&'a RawValue>,
+    }
+    match serde_json::from_slice::<OnlyMessages<'_>>(bytes) {
+        Ok(OnlyMessages { messages: Some(raw) }) if serde_json::from_str::<Messages>(raw.get()).is_err() => {
+            wrong("messages", raw, "a list of message objects")
+        }
+        // Valid JSON that still does not fit: a field given twice.
+        _ => ItemError::NotJson(error.to_string()),
+    }
+}
+
+/// Python writes NaN and Infinity as bare words, which JSON does not have.
+fn not_a_number(bytes: &[u8], error: &serde_json::Error) -> Option<ItemError> {
+    let start = bytes.split(|&b| b == b'\n').take(error.line().saturating_sub(1)).map(|l| l.len() + 1).sum::<usize>();
+    // serde_json points just behind the letter it stumbled over; the word may begin a letter or two before.
+    let column = error.column();
+    for back in 0..=3 {
+        let at = (start + column).checked_sub(back)?;
+        let rest = bytes.get(at..)?;
+        for word in ["NaN", "-Infinity", "Infinity", "-NaN"] {
+            if rest.starts_with(word.as_bytes()) {
+                return Some(ItemError::NotANumber {
+                    value: word.to_owned(),
+                    line: error.line(),
+                    column: (column + 1).saturating_sub(back),
+                    field: last_key(bytes.get(..at)?),
+                });
+            }
+        }
+    }
+    None
+}
+
+/// The key whose value begins where `before` ends: the text in quotes ahead of the last colon.
+fn last_key(before: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(before).ok()?.trim_end();
+    let key = text.strip_suffix(':')?.trim_end().strip_suffix('"')?;
+    Some(key.rsplit('"').next()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"uid":"u1","instance_id":7,"messages":[{"role":"user","content":"hi"},
+        {"role":"assistant","content":"yo"}],"reward":0.5,"extra_info":{},"mine":[1,{"a":null}]}"#;
+
+    #[test]
+    fn a_rollout_gives_its_facts() {
+        let item = decode(GOOD.as_bytes()).unwrap();
+        assert_eq!((item.uid.as_str(), item.instance.as_str(), item.reward), ("u1", "7", 0.5));
+        assert!(item.answered);
+        assert_eq!((item.version, item.epoch), (None, None));
+    }
+
+    #[test]
+    fn instance_one_and_instance_text_one_are_the_same() {
+        let as_text = GOOD.replace(":7,", ":\"7\",");
+        assert_eq!(decode(as_text.as_bytes()), decode(GOOD.as_bytes()));
+    }
+
+    #[test]
+    fn truth_values_count_as_rewards() {
+        assert_eq!(decode(GOOD.replace("0.5", "true").as_bytes()).unwrap().reward, 1.0);
+    }
+
+    #[test]
+    fn an_empty_last_message_is_not_an_answer() {
+        for (content, answered) in [
+            (r#""yo""#, true),
+            (r#""""#, false),
+            (r#""  ""#, false),
+            ("null", false),
+            ("[]", false),
+            (r#"[{"type":"text"}]"#, true),
+        ] {
+            let item = decode(GOOD.replace(r#""yo""#, content).as_bytes()).unwrap();
+            assert_eq!(item.answered, answered, "{content}");
+        }
+    }
+
+    #[test]
+    fn an_engines_own_version_is_read_as_text_or_number() {
+        for (version, expected) in [("3", Some(3)), ("\"12\"", Some(12)), ("\"default\"", None), ("null", None)] {
+            let text = GOOD.replace("\"mine\"", &format!("\"weight_version\":{version},\"mine\""));
+            assert_eq!(decode(text.as_bytes()).unwrap().version, expected, "{version}");
+        }
+    }
+
+    /// The error for `GOOD` with `from` replaced by `to` must mention all of `parts`.
+    fn refused(from: &str, to: &str, parts: &[&str]) {
+        let text = GOOD.replace(from, to);
+        let message = decode(text.as_bytes()).unwrap_err().to_string();
+        for part in parts {
+            assert!(message.contains(part), "{to:?}: {message:?} lacks {part:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_field_is_named_with_its_value() {
+        refused(r#""uid":"u1","#, "", &["uid", "missing"]);
+        refused(r#""u1""#, "\"\"", &["uid", "\"\"", "non-empty"]);
+        refused(r#""u1""#, "[1]", &["uid", "[1]"]);
+        refused(":7,", ":1.5,", &["instance_id", "1.5"]);
+        refused(":7,", ":null,", &["instance_id"]);
+        refused(":7,", ":true,", &["instance_id", "true"]);
+        refused("0.5", "\"high\"", &["reward", "high", "finite number"]);
+        refused("0.5", "1e999", &["reward", "1e999"]);
+        refused("0.5", "null", &["reward"]);
+        refused("0.5", "{\"a\":1}", &["reward"]);
+        refused(r#""extra_info":{}"#, r#""extra_info":"x""#, &["extra_info", "\"x\"", "object"]);
+        refused(r#"[{"role":"user","content":"hi"},"#, r#"["hi","#, &["messages", "hi", "list of message"]);
+        refused("\"messages\"", "\"message\"", &["messages", "missing"]);
+        refused("\"mine\":", "\"weight_version\":-1,\"mine\":", &["weight_version", "-1"]);
+    }
+
+    #[test]
+    fn nan_is_named_with_its_field() {
+        refused("0.5", "NaN", &["NaN", "reward"]);
+        refused("0.5", " -Infinity", &["-Infinity", "reward"]);
+        refused("[1,", "[Infinity,", &["Infinity"]);
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_refused() {
+        for (text, part) in [
+            ("", "empty"),
+            ("  \n", "empty"),
+            ("[1]", "object"),
+            ("\"x\"", "object"),
+            ("{\"uid\":", "not JSON"),
+            ("hello", "not JSON"),
+            ("{} {}", "not JSON"),
+            ("{\"uid\":\"a\",\"uid\":\"b\"}", "duplicate"),
+        ] {
+            let message = decode(text.as_bytes()).unwrap_err().to_string();
+            assert!(message.contains(part), "{text:?}: {message:?} lacks {part:?}");
+        }
+        assert!(decode(b"{\"uid\":\"\xff\"}").is_err());
+    }
+}

@@ -1,0 +1,182 @@
+//! Writes a stored rollout as a row of a read.
+//!
+//! The pipeline changed its reward and perhaps made a copy of it; everything else is given back as it came,
+//! unknown fields and number spellings included.
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::pipeline::Row;
+
+/// Appends `payload`, with what `row` says of it, to `out` as one JSON object.
+///
+/// Fails only if `payload` is not the JSON object it was when it was admitted.
+pub fn write(out: &mut Vec<u8>, payload: &[u8], row: &Row, raw_reward: f64) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    let mut deserializer = serde_json::Deserializer::from_slice(payload);
+    let written = deserializer.deserialize_map(Transcriber { out, row, raw_reward });
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
+
+struct Transcriber<'o, 'r> {
+    out: &'o mut Vec<u8>,
+    row: &'r Row,
+    raw_reward: f64,
+}
+
+impl<'de> Visitor<'de> for Transcriber<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a rollout object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { out, row, raw_reward } = self;
+        let (mut has_extra_info, mut has_raw_reward) = (false, false);
+        out.push(b'{');
+        while let Some(Key(key)) = map.next_key()? {
+            let value: &RawValue = map.next_value()?;
+            match key.as_ref() {
+                "reward" => field(out, &key, row.reward.to_json().as_bytes()),
+                "uid" => match row.copy {
+                    Some(copy) => field(out, &key, copy_uid(value, copy).as_bytes()),
+                    None => field(out, &key, value.get().as_bytes()),
+                },
+                // A copy's marks are ours to write, below.
+                "padded" | "loss_weight" if row.copy.is_some() => {}
+                "extra_info" => {
+                    has_extra_info = true;
+                    let value = if value.get() == "null" { "{}" } else { value.get() };
+                    field(out, &key, value.as_bytes());
+                }
+                _ => {
+                    // A writer that normalised for itself knows better what the raw reward was.
+                    has_raw_reward |= key == "raw_reward";
+                    field(out, &key, value.get().as_bytes());
+                }
+            }
+        }
+        if !has_raw_reward {
+            field(out, "raw_reward", raw_reward.to_json().as_bytes());
+        }
+        if !has_extra_info {
+            field(out, "extra_info", b"{}");
+        }
+        if row.copy.is_some() {
+            field(out, "padded", b"true");
+            field(out, "loss_weight", row.weight.to_json().as_bytes());
+        }
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+fn field(out: &mut Vec<u8>, key: &str, value: &[u8]) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    out.extend_from_slice(serde_json::Value::from(key).to_string().as_bytes());
+    out.push(b':');
+    out.extend_from_slice(value);
+}
+
+/// A copy is told from its original by its uid.
+fn copy_uid(uid: &RawValue, copy: u32) -> String {
+    let plain = serde_json::from_str::<String>(uid.get()).unwrap_or_else(|_| uid.get().to_owned());
+    serde_json::Value::from(format!("{plain}#pad{copy}")).to_string()
+}
+
+struct Key<'de>(Cow<'de, str>);
+
+impl<'de> serde::Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+trait ToJson {
+    fn to_json(self) -> String;
+}
+
+impl ToJson for f64 {
+    /// Rewards are finite wherever a row is made: items are checked on entry, groups when processed.
+    fn to_json(self) -> String {
+        serde_json::Value::from(self).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(payload: &str, row: Row, expected: &str) {
+        let mut out = Vec::new();
+        write(&mut out, payload.as_bytes(), &row, 0.5).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    const ROW: Row = Row { member: 0, reward: -1.25, weight: 1.0, copy: None };
+
+    #[test]
+    fn unknown_fields_come_back_byte_for_byte() {
+        check(
+            r#"{"uid":"a","reward":0.5,"x":1.0e2, "ключ":[ 1,2 ],"extra_info":{"k":null}}"#,
+            ROW,
+            r#"{"uid":"a","reward":-1.25,"x":1.0e2,"ключ":[ 1,2 ],"extra_info":{"k":null},"raw_reward":0.5}"#,
+        );
+    }
+
+    #[test]
+    fn a_trainer_always_finds_extra_info() {
+        check(r#"{"uid":"a","reward":1}"#, ROW, r#"{"uid":"a","reward":-1.25,"raw_reward":0.5,"extra_info":{}}"#);
+        check(
+            r#"{"extra_info":null,"reward":1}"#,
+            ROW,
+            r#"{"extra_info":{},"reward":-1.25,"raw_reward":0.5}"#,
+        );
+    }
+
+    #[test]
+    fn a_copy_is_marked_and_has_its_own_uid() {
+        let copy = Row { copy: Some(2), weight: 0.0, ..ROW };
+        check(
+            r#"{"uid":"a","reward":1,"padded":false,"extra_info":{}}"#,
+            copy,
+            r#"{"uid":"a#pad2","reward":-1.25,"extra_info":{},"raw_reward":0.5,"padded":true,"loss_weight":0.0}"#,
+        );
+        check(
+            r#"{"uid":17,"reward":1,"extra_info":{}}"#,
+            copy,
+            r#"{"uid":"17#pad2","reward":-1.25,"extra_info":{},"raw_reward":0.5,"padded":true,"loss_weight":0.0}"#,
+        );
+    }
+
+    #[test]
+    fn what_is_not_an_object_writes_nothing() {
+        let mut out = b"before".to_vec();
+        assert!(write(&mut out, b"{\"a\":", &ROW, 0.0).is_err());
+        assert_eq!(out, b"before");
+    }
+}
