@@ -41,7 +41,7 @@ pub struct Row {
     pub reward: f64,
     /// What it is worth in the loss: 1, or 0 for a row that only fills the shape.
     pub weight: f64,
-    /// For a copy that pads the group: the how-manieth, from 1. `None` for the member itself.
+    /// For a copy that pads the group: the how-manieth of the group, from 1. `None` for the member itself.
     pub copy: Option<u32>,
 }
 
@@ -117,4 +117,146 @@ pub fn process(members: &[Member], config: &RunConfig) -> Result<Vec<Row>, DropR
         .map(|(&member, reward)| Row { member, reward, weight: 1.0, copy: None })
         .collect();
     config.pad.fill(rows, config.group_len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    pub(super) fn config(changes: Value) -> RunConfig {
+        let Value::Object(map) = changes else { panic!("a patch is an object") };
+        RunConfig::default().patched(&map).unwrap()
+    }
+
+    pub(super) fn members(rewards: &[f64]) -> Vec<Member> {
+        rewards.iter().map(|&reward| Member { reward, answered: true }).collect()
+    }
+
+    /// Member, reward and weight of every row, rewards to six places.
+    fn rows(rewards: &[f64], changes: Value) -> Result<Vec<(usize, f64, f64)>, DropReason> {
+        let rows = process(&members(rewards), &config(changes))?;
+        Ok(rows.iter().map(|row| (row.member, (row.reward * 1e6).round() / 1e6, row.weight)).collect())
+    }
+
+    #[test]
+    fn a_group_is_filtered_then_normalised_then_padded() {
+        for (what, rewards, changes, expected) in [
+            (
+                "a full group of rewards that pass",
+                vec![0.0, 1.0],
+                json!({"group_size": 2}),
+                Ok(vec![(0, -1.0, 1.0), (1, 1.0, 1.0)]),
+            ),
+            (
+                "the failed rollout is not in the mean, and its place is filled by a copy",
+                vec![-1.0, 0.0, 1.0, 0.0, 1.0],
+                json!({"group_size": 5}),
+                Ok(vec![(1, -0.625, 1.0), (2, 1.25, 1.0), (3, -1.25, 1.0), (4, 1.25, 1.0), (1, -0.625, 1.0)]),
+            ),
+            (
+                "or by a row that weighs nothing",
+                vec![-1.0, 0.0, 1.0],
+                json!({"group_size": 3, "min_valid_item_size_ratio": 0.6, "pad": "mask"}),
+                Ok(vec![(1, -1.0, 1.0), (2, 1.0, 1.0), (1, 0.0, 0.0)]),
+            ),
+            (
+                "or left open",
+                vec![-1.0, 0.0, 1.0],
+                json!({"group_size": 3, "min_valid_item_size_ratio": 0.6, "pad": "none"}),
+                Ok(vec![(1, -1.0, 1.0), (2, 1.0, 1.0)]),
+            ),
+            (
+                "with every step off, the group passes as it came",
+                vec![-1.0, 7.5],
+                json!({"group_size": 2, "filter": "none", "normalize": "none", "pad": "none"}),
+                Ok(vec![(0, -1.0, 1.0), (1, 7.5, 1.0)]),
+            ),
+            (
+                "rewards that only the failed rollout told apart carry no signal",
+                vec![-1.0, 1.0, 1.0, 1.0],
+                json!({"group_size": 4}),
+                Ok(vec![(1, 0.0, 1.0), (2, 0.0, 1.0), (3, 0.0, 1.0), (1, 0.0, 1.0)]),
+            ),
+            (
+                "two of four are below the 0.7 that must pass",
+                vec![-1.0, -1.0, 0.0, 1.0],
+                json!({"group_size": 4}),
+                Err(DropReason::TooFewValid),
+            ),
+            ("nothing passes", vec![-1.0; 4], json!({"group_size": 4}), Err(DropReason::TooFewValid)),
+            ("nothing is there", vec![], json!({"group_size": 4}), Err(DropReason::TooFewValid)),
+            (
+                "one of three may pass, but cannot be copied twice",
+                vec![0.5],
+                json!({"group_size": 3, "min_valid_item_size_ratio": 0.1}),
+                Err(DropReason::CannotPad),
+            ),
+        ] {
+            assert_eq!(rows(&rewards, changes), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn math_keeps_a_group_whose_answers_all_score_the_same() {
+        let group = members(&[1.0; 4]);
+        for (validate, verdict) in [
+            ("answered", Verdict::Valid),
+            ("varied", Verdict::Invalid(DropReason::NoVariance)),
+            ("sized", Verdict::Valid),
+        ] {
+            let config = config(json!({"group_size": 4, "validate": validate}));
+            assert_eq!(config.validate.judge(&group, Stage::Full, &config), verdict, "{validate}");
+        }
+        let zero = |member| (member, 0.0, 1.0);
+        assert_eq!(rows(&[1.0; 4], json!({"group_size": 4})), Ok((0..4).map(zero).collect()));
+    }
+
+    #[test]
+    fn a_drop_reason_has_one_name_everywhere() {
+        for reason in DropReason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), json!(reason.name()));
+            assert_eq!(reason.to_string(), reason.name());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_group_is_used_exactly_from_the_valid_share_on(
+            group_size in 1usize..40,
+            percent in 1usize..=100,
+            passing in 0usize..40,
+        ) {
+            let passing = passing.min(group_size);
+            let mut rewards = vec![-1.0; group_size - passing];
+            rewards.resize(group_size, 0.5);
+            let changes = json!({
+                "group_size": group_size,
+                "min_valid_item_size_ratio": percent as f64 / 100.0,
+                "pad": "none",
+            });
+            let needed = (group_size * percent).div_ceil(100).max(1);
+            let expected = if passing < needed { Err(DropReason::TooFewValid) } else { Ok(passing) };
+            prop_assert_eq!(rows(&rewards, changes).map(|rows| rows.len()), expected);
+        }
+
+        #[test]
+        fn a_used_group_is_whole_finite_and_balanced(
+            rewards in prop::collection::vec(0.0..=1.0f64, 1..32),
+            missing in 0usize..32,
+            pad in prop_oneof![Just("repeat"), Just("mask")],
+        ) {
+            let group_size = rewards.len() + missing.min(rewards.len());
+            let changes =
+                json!({"group_size": group_size, "min_valid_item_size_ratio": 0.01, "pad": pad});
+            let rows = process(&members(&rewards), &config(changes)).unwrap();
+            prop_assert_eq!(rows.len(), group_size);
+            prop_assert!(rows.iter().all(|row| row.reward.is_finite()));
+            prop_assert!(rows.iter().map(|row| row.reward * row.weight).sum::<f64>().abs() < 1e-6);
+            let mut shown: Vec<usize> = rows.iter().filter(|r| r.copy.is_none()).map(|r| r.member).collect();
+            shown.dedup();
+            prop_assert_eq!(shown, (0..rewards.len()).collect::<Vec<_>>());
+        }
+    }
 }
