@@ -108,8 +108,14 @@ pub const KNOBS: &[Knob] = &[
     knob("min_valid_item_size_ratio", "Share of group_size that must pass the filter"),
     knob("group_timeout_seconds", "A group is finished this long after its last write"),
     knob("min_timeout_group_size_ratio", "Share of group_size a timed-out group needs to be used"),
-    knob("version_spread_max", "Weight versions a group may span; a rollout further off opens the next round"),
-    knob("validate", "Group validity: `varied` (rewards not all equal), `answered` (the rule of math), `sized`"),
+    knob(
+        "version_spread_max",
+        "Weight versions a group may span; a rollout further off opens the next round",
+    ),
+    knob(
+        "validate",
+        "Group validity: `varied` (rewards not all equal), `answered` (the rule of math), `sized`",
+    ),
     knob("filter", "Item filter: `range` (reward_min to reward_max) or `none`"),
     knob("normalize", "Rewards within a group: `grpo`, `center` (mean only) or `none`"),
     knob("pad", "Short groups: `repeat` (rewards rescaled), `mask` (zero-weight rows) or `none`"),
@@ -199,7 +205,11 @@ impl RunConfig {
             return invalid("full_wait_seconds", self.full_wait_seconds, "a number of seconds, 0 or more");
         }
         if self.reward_min.is_nan() || self.reward_max.is_nan() || self.reward_min > self.reward_max {
-            return invalid("reward_min", self.reward_min, &format!("at most reward_max ({})", self.reward_max));
+            return invalid(
+                "reward_min",
+                self.reward_min,
+                &format!("at most reward_max ({})", self.reward_max),
+            );
         }
         for (name, limit) in
             [("max_buffer_size", self.max_buffer_size), ("max_buffer_bytes", self.max_buffer_bytes)]
@@ -294,7 +304,8 @@ mod tests {
 
     #[test]
     fn numbers_may_arrive_as_strings() {
-        let config = patch(json!({"group_size": "16", "group_timeout_seconds": "12.5", "auto_commit": "false"}));
+        let config =
+            patch(json!({"group_size": "16", "group_timeout_seconds": "12.5", "auto_commit": "false"}));
         let config = config.unwrap();
         assert_eq!(config.group_len(), 16);
         assert_eq!(config.group_timeout_seconds, 12.5);

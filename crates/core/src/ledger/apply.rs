@@ -22,6 +22,7 @@ impl Ledger {
         match event {
             Event::Configured { config, start, .. } => {
                 self.config = (**config).clone();
+                self.group_size_max = self.group_size_max.max(config.group_len());
                 if start.is_some() {
                     self.start.clone_from(start);
                 }
@@ -30,7 +31,9 @@ impl Ledger {
             Event::Admitted(admitted) => self.admit(admitted, place),
             Event::GroupReady { group, order, closed, .. } => self.make_ready(*group, *order, *closed),
             Event::GroupDropped { group, reason, .. } => self.drop_group(*group, *reason, freed),
-            Event::RolloutDropped { group, uid, reason, .. } => self.drop_rollout(*group, *uid, *reason, freed),
+            Event::RolloutDropped { group, uid, reason, .. } => {
+                self.drop_rollout(*group, *uid, *reason, freed)
+            }
             Event::Leased { at, lease, groups, until, reader, auto } => {
                 self.leases.insert(
                     *lease,
@@ -87,6 +90,7 @@ impl Ledger {
             Group {
                 instance: new.instance.as_str().into(),
                 round: new.round,
+                size: self.config.group_size,
                 epoch: new.epoch,
                 versions: None,
                 status: GroupStatus::Open,
@@ -119,7 +123,7 @@ impl Ledger {
         group.touched_at = new.at;
         let first_since_read = group.tally_no != self.tally_no;
         group.tally_no = self.tally_no;
-        let full = group.rollouts.len() >= self.config.group_len();
+        let full = group.rollouts.len() >= group.size.get() as usize;
         self.tally.add(new.reward, first_since_read);
         self.uids.insert(uid, new.group);
         self.books.admitted += 1;
@@ -241,10 +245,9 @@ impl Ledger {
 
     /// Rollouts and bytes in the groups of a lease.
     fn weigh(&self, groups: &[GroupNo]) -> (u64, u64) {
-        groups
-            .iter()
-            .filter_map(|no| self.groups.get(no))
-            .fold((0, 0), |(count, bytes), group| (count + group.rollouts.len() as u64, bytes + group.bytes()))
+        groups.iter().filter_map(|no| self.groups.get(no)).fold((0, 0), |(count, bytes), group| {
+            (count + group.rollouts.len() as u64, bytes + group.bytes())
+        })
     }
 
     fn ack(&mut self, no: LeaseNo, last: bool, freed: &mut Vec<(Place, u32)>) {

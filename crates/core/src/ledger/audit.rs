@@ -20,7 +20,10 @@ impl Ledger {
             let (count, bytes) = (group.rollouts.len() as u64, group.bytes());
             let status = match group.status {
                 GroupStatus::Leased(lease, _) => Some(
-                    self.leases.get(&lease).ok_or_else(|| format!("group {no} is in lost lease {lease}"))?.status,
+                    self.leases
+                        .get(&lease)
+                        .ok_or_else(|| format!("group {no} is in lost lease {lease}"))?
+                        .status,
                 ),
                 GroupStatus::Open | GroupStatus::Ready(_) => None,
             };
@@ -45,10 +48,9 @@ impl Ledger {
 
     fn audit_groups(&self) -> Result<(), String> {
         for (no, group) in &self.groups {
-            let (size, max) = (group.rollouts.len(), self.config.group_len());
-            // A smaller group size set later does not shrink groups that are full already.
-            if size > max && !group.closed {
-                return Err(format!("group {no} has {size} rollouts of {max} and takes more"));
+            let (count, size) = (group.rollouts.len(), group.size.get() as usize);
+            if count > size || (count == size && !group.closed) {
+                return Err(format!("group {no} has {count} rollouts of {size}, closed: {}", group.closed));
             }
             for rollout in &group.rollouts {
                 if self.uids.get(&rollout.uid) != Some(no) {

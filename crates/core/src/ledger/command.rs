@@ -7,22 +7,51 @@ use crate::wire::item::Item;
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Set the knobs; `start` is the payload that asked for it, if it was a start.
-    Configure { config: RunConfig, start: Option<String> },
-    Admit { item: Item, digest: u64, size_bytes: u32 },
+    Configure {
+        config: RunConfig,
+        start: Option<String>,
+    },
+    Admit {
+        item: Item,
+        digest: u64,
+        size_bytes: u32,
+    },
     /// Stop waiting for more rollouts of an instance and judge what is there.
-    CloseGroup { instance: String },
-    Lease { want: Want, terms: LeaseTerms },
-    Ack { lease: LeaseNo },
-    Return { lease: LeaseNo },
+    CloseGroup {
+        instance: String,
+    },
+    Lease {
+        want: Want,
+        terms: LeaseTerms,
+    },
+    Ack {
+        lease: LeaseNo,
+    },
+    Return {
+        lease: LeaseNo,
+    },
     /// Keep a lease for so many more seconds from now.
-    Extend { lease: LeaseNo, secs: f64 },
+    Extend {
+        lease: LeaseNo,
+        secs: f64,
+    },
     /// Tie acked leases, all or the named ones, to a checkpoint.
-    Commit { step: u64, leases: Option<Vec<LeaseNo>> },
+    Commit {
+        step: u64,
+        leases: Option<Vec<LeaseNo>>,
+    },
     /// Put back everything consumed after a step.
-    Rewind { step: u64 },
-    SetVersion { version: u64 },
+    Rewind {
+        step: u64,
+    },
+    SetVersion {
+        version: u64,
+    },
     /// Take a rollout out, by wish or because its bytes are damaged.
-    Drop { uid: String, corrupt: bool },
+    Drop {
+        uid: String,
+        corrupt: bool,
+    },
     /// Let timeouts happen.
     Tick,
 }
@@ -49,7 +78,9 @@ pub struct LeaseTerms {
 /// A command that was understood and cannot be done. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    #[error("uid {uid:?} is already taken by another rollout (instance {instance:?}); give every rollout its own uid")]
+    #[error(
+        "uid {uid:?} is already taken by another rollout (instance {instance:?}); give every rollout its own uid"
+    )]
     UidTaken { uid: String, instance: String },
     #[error(
         "the run keeps {items} rollouts in {bytes} bytes and may keep {items_max} in {bytes_max}{}; read, ack or commit to make room",
@@ -68,7 +99,9 @@ pub enum Refusal {
     NotAcked { lease: LeaseNo },
     #[error("step {step} is not after step {last}, the last commit; rewind to an earlier step first")]
     StepNotAfter { step: u64, last: u64 },
-    #[error("cannot rewind to step {step}: rollouts up to step {floor} are gone (keep_commits = {keep_commits})")]
+    #[error(
+        "cannot rewind to step {step}: rollouts up to step {floor} are gone (keep_commits = {keep_commits})"
+    )]
     TooFarBack { step: u64, floor: u64, keep_commits: u32 },
     #[error("no rollout with uid {uid:?} is held")]
     RolloutUnknown { uid: String },

@@ -1,6 +1,7 @@
 //! Looks at the ledger and says what would happen; changes nothing.
 
 use smallvec::{SmallVec, smallvec};
+use std::borrow::Cow;
 
 use super::command::{Command, LeaseTerms, Refusal, Want, deadline};
 use super::event::{Admitted, Event};
@@ -9,6 +10,7 @@ use super::lease::LeaseStatus;
 use super::{Ledger, Whereabouts};
 use crate::ids::{GroupNo, LeaseNo, Time};
 use crate::pipeline::{DropReason, Member, Row, Stage, Verdict, process};
+use crate::run_config::RunConfig;
 use crate::wire::item::Item;
 
 /// The events of one command; an admission, the common one, makes one or two.
@@ -38,7 +40,9 @@ impl Ledger {
             },
             Command::Return { lease } => match self.lease_status(*lease)? {
                 LeaseStatus::Acked(_) => Err(Refusal::LeaseAcked { lease: *lease }),
-                LeaseStatus::Out(_) => Ok(smallvec![Event::Returned { at: now, lease: *lease, expired: false }]),
+                LeaseStatus::Out(_) => {
+                    Ok(smallvec![Event::Returned { at: now, lease: *lease, expired: false }])
+                }
             },
             Command::Extend { lease, secs } => match self.lease_status(*lease)? {
                 LeaseStatus::Acked(_) => Err(Refusal::LeaseAcked { lease: *lease }),
@@ -48,11 +52,9 @@ impl Ledger {
             },
             Command::Commit { step, leases } => self.decide_commit(*step, leases.as_deref(), now),
             Command::Rewind { step } => match self.floor {
-                Some(floor) if *step < floor => Err(Refusal::TooFarBack {
-                    step: *step,
-                    floor,
-                    keep_commits: self.config.keep_commits,
-                }),
+                Some(floor) if *step < floor => {
+                    Err(Refusal::TooFarBack { step: *step, floor, keep_commits: self.config.keep_commits })
+                }
                 _ => Ok(smallvec![Event::Rewound { at: now, step: *step }]),
             },
             Command::SetVersion { version } if self.version == Some(*version) => Ok(smallvec![]),
@@ -101,11 +103,13 @@ impl Ledger {
         }))];
         let waiting = joined.is_none_or(|(_, group)| group.status == GroupStatus::Open);
         if waiting {
+            let rules = joined.map_or(Cow::Borrowed(&self.config), |(_, group)| group.rules(&self.config));
             let mut members = joined.map(|(_, group)| group.members()).unwrap_or_default();
             members.push(Member { reward: item.reward, answered: item.answered });
-            let stage =
-                if members.len() >= self.config.group_len() { Stage::Full } else { Stage::Growing };
-            events.extend(self.judge(group, &members, stage, now, 0));
+            let stage = if members.len() >= rules.group_len() { Stage::Full } else { Stage::Growing };
+            events.extend(
+                judge(&members, stage, &rules).map(|verdict| self.conclude(verdict, group, stage, now, 0)),
+            );
         }
         Ok(events)
     }
@@ -123,18 +127,23 @@ impl Ledger {
         Ok(())
     }
 
-    /// The event that a group's size and rewards call for, if any. `ahead` counts the groups made ready by
-    /// earlier events of the same command.
-    fn judge(&self, group: GroupNo, members: &[Member], stage: Stage, at: Time, ahead: u64) -> Option<Event> {
-        let closed = stage != Stage::Growing;
-        match self.config.validate.judge(members, stage, &self.config) {
-            Verdict::Waiting => None,
-            Verdict::Invalid(reason) => Some(Event::GroupDropped { at, group, reason }),
-            Verdict::Valid => match process(members, &self.config) {
-                Ok(_) => Some(Event::GroupReady { at, group, order: self.next_ready + ahead, closed }),
-                // A growing group may yet get the items it lacks.
-                Err(_) if !closed => None,
-                Err(reason) => Some(Event::GroupDropped { at, group, reason }),
+    /// The event that follows from the verdict on a group. `ahead` counts the groups made ready by earlier
+    /// events of the same command.
+    fn conclude(
+        &self,
+        verdict: Result<(), DropReason>,
+        group: GroupNo,
+        stage: Stage,
+        at: Time,
+        ahead: usize,
+    ) -> Event {
+        match verdict {
+            Err(reason) => Event::GroupDropped { at, group, reason },
+            Ok(()) => Event::GroupReady {
+                at,
+                group,
+                order: self.next_ready + ahead as u64,
+                closed: stage != Stage::Growing,
             },
         }
     }
@@ -157,9 +166,17 @@ impl Ledger {
         if found { Ok(events) } else { Err(Refusal::NoOpenGroup { instance: instance.to_owned() }) }
     }
 
-    fn judge_end(&self, no: GroupNo, group: &Group, stage: Stage, now: Time, so_far: &Events) -> Option<Event> {
+    fn judge_end(
+        &self,
+        no: GroupNo,
+        group: &Group,
+        stage: Stage,
+        now: Time,
+        so_far: &Events,
+    ) -> Option<Event> {
         let ahead = so_far.iter().filter(|event| matches!(event, Event::GroupReady { .. })).count();
-        self.judge(no, &group.members(), stage, now, ahead as u64)
+        let verdict = judge(&group.members(), stage, &group.rules(&self.config))?;
+        Some(self.conclude(verdict, no, stage, now, ahead))
     }
 
     fn decide_lease(&self, want: Want, terms: &LeaseTerms, now: Time) -> Result<Events, Refusal> {
@@ -201,13 +218,13 @@ impl Ledger {
         mut visit: impl FnMut(GroupNo, &Group, Result<Vec<Row>, DropReason>),
     ) -> bool {
         // Cheap before exact: a reader who waits for many groups must not make every write walk them all.
-        if self.ready.len() < want.groups_min(self.config.group_len()) {
+        if self.ready.len() < want.groups_min(self.group_size_max) {
             return false;
         }
         let (mut picked, mut rows_picked) = (0, 0);
         for no in self.ready.values() {
             let Some(group) = self.groups.get(no) else { continue };
-            let outcome = process(&group.members(), &self.config);
+            let outcome = process(&group.members(), &group.rules(&self.config));
             if let Ok(rows) = &outcome {
                 picked += 1;
                 rows_picked += rows.len();
@@ -233,7 +250,8 @@ impl Ledger {
         }
         let acked: Vec<LeaseNo> = match leases {
             None => {
-                let uncommitted = |(_, lease): &(&LeaseNo, &super::Lease)| lease.status == LeaseStatus::Acked(None);
+                let uncommitted =
+                    |(_, lease): &(&LeaseNo, &super::Lease)| lease.status == LeaseStatus::Acked(None);
                 self.leases.iter().filter(uncommitted).map(|(no, _)| *no).collect()
             }
             Some(named) => {
@@ -315,6 +333,20 @@ impl Ledger {
 
     fn instance_of(&self, uid: Uid) -> Option<String> {
         self.groups.get(self.uids.get(&uid)?).map(|group| group.instance.to_string())
+    }
+}
+
+/// Is a group fit to be trained on (`Ok`), never to be (`Err`), or is it too early to say?
+fn judge(members: &[Member], stage: Stage, rules: &RunConfig) -> Option<Result<(), DropReason>> {
+    match rules.validate.judge(members, stage, rules) {
+        Verdict::Waiting => None,
+        Verdict::Invalid(reason) => Some(Err(reason)),
+        Verdict::Valid => match process(members, rules) {
+            Ok(_) => Some(Ok(())),
+            // A growing group may yet get the items it lacks.
+            Err(_) if stage == Stage::Growing => None,
+            Err(reason) => Some(Err(reason)),
+        },
     }
 }
 

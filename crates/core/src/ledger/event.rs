@@ -13,23 +13,73 @@ use crate::run_config::RunConfig;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
-    Configured { at: Time, config: Box<RunConfig>, start: Option<String> },
+    Configured {
+        at: Time,
+        config: Box<RunConfig>,
+        start: Option<String>,
+    },
     /// A rollout came in; the first of a group opens it. The payload stands beside it in the log.
     Admitted(Box<Admitted>),
     /// The group will be handed out as the `order`-th.
-    GroupReady { at: Time, group: GroupNo, order: u64, closed: bool },
-    GroupDropped { at: Time, group: GroupNo, reason: DropReason },
-    RolloutDropped { at: Time, group: GroupNo, uid: Uid, reason: DropReason },
-    Leased { at: Time, lease: LeaseNo, groups: Vec<GroupNo>, until: Time, reader: String, auto: bool },
-    Extended { at: Time, lease: LeaseNo, until: Time },
+    GroupReady {
+        at: Time,
+        group: GroupNo,
+        order: u64,
+        closed: bool,
+    },
+    GroupDropped {
+        at: Time,
+        group: GroupNo,
+        reason: DropReason,
+    },
+    RolloutDropped {
+        at: Time,
+        group: GroupNo,
+        uid: Uid,
+        reason: DropReason,
+    },
+    Leased {
+        at: Time,
+        lease: LeaseNo,
+        groups: Vec<GroupNo>,
+        until: Time,
+        reader: String,
+        auto: bool,
+    },
+    Extended {
+        at: Time,
+        lease: LeaseNo,
+        until: Time,
+    },
     /// `last` says that no rewind can undo it.
-    Acked { at: Time, lease: LeaseNo, last: bool },
-    Returned { at: Time, lease: LeaseNo, expired: bool },
-    Committed { at: Time, step: u64, leases: Vec<LeaseNo> },
-    Rewound { at: Time, step: u64 },
-    VersionSet { at: Time, version: u64 },
+    Acked {
+        at: Time,
+        lease: LeaseNo,
+        last: bool,
+    },
+    Returned {
+        at: Time,
+        lease: LeaseNo,
+        expired: bool,
+    },
+    Committed {
+        at: Time,
+        step: u64,
+        leases: Vec<LeaseNo>,
+    },
+    Rewound {
+        at: Time,
+        step: u64,
+    },
+    VersionSet {
+        at: Time,
+        version: u64,
+    },
     /// The payload now stands beside this event; its old place may be overwritten.
-    Relocated { group: GroupNo, uid: Uid },
+    Relocated {
+        group: GroupNo,
+        uid: Uid,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

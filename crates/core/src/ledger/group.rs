@@ -1,6 +1,8 @@
 //! A group: the rollouts of one instance in one round, and where it stands.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::num::NonZeroU32;
 
 use crate::ids::{LeaseNo, Place, Time};
 use crate::pipeline::Member;
@@ -51,6 +53,8 @@ pub enum GroupStatus {
 pub struct Group {
     pub instance: Box<str>,
     pub round: u32,
+    /// The group size when it was opened: turning the knob later neither splits nor stretches it.
+    pub size: NonZeroU32,
     pub epoch: Option<u64>,
     /// Oldest and newest weights among the members; `None` where nobody said.
     pub versions: Option<(u64, u64)>,
@@ -67,13 +71,21 @@ impl Group {
         self.rollouts.iter().map(Rollout::member).collect()
     }
 
+    /// The run's rules as they apply to this group.
+    pub(super) fn rules<'c>(&self, config: &'c RunConfig) -> Cow<'c, RunConfig> {
+        if self.size == config.group_size {
+            return Cow::Borrowed(config);
+        }
+        Cow::Owned(RunConfig { group_size: self.size, ..config.clone() })
+    }
+
     pub fn bytes(&self) -> u64 {
         self.rollouts.iter().map(|rollout| u64::from(rollout.size_bytes)).sum()
     }
 
     /// May a rollout of this epoch and version join? One that may not opens the next round.
     pub(super) fn takes(&self, epoch: Option<u64>, version: Option<u64>, config: &RunConfig) -> bool {
-        if self.closed || self.rollouts.len() >= config.group_len() || self.epoch != epoch {
+        if self.closed || self.epoch != epoch {
             return false;
         }
         match (self.versions, version) {

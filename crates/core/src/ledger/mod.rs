@@ -37,6 +37,7 @@ mod tests;
 
 pub use books::Books;
 pub use command::{Command, LeaseTerms, Refusal, Want};
+pub use decide::Events;
 pub use event::{Event, decode_events, encode_events};
 pub use group::{Group, GroupStatus, Rollout, Uid};
 pub use lease::{Ending, Lease, LeaseStatus};
@@ -78,6 +79,8 @@ pub struct Ledger {
     next_group: GroupNo,
     next_lease: LeaseNo,
     next_ready: u64,
+    /// The largest group size the run ever had.
+    group_size_max: usize,
     /// By instance: the round its next group gets, and the groups that still take rollouts.
     instances: HashMap<Uid, Instance, fixed::Hasher>,
 
@@ -96,7 +99,7 @@ struct Instance {
 
 /// Uids are hashes already; hashing them again, or by chance, would buy nothing.
 mod fixed {
-    use std::hash::{BuildHasherDefault, Hasher as _};
+    use std::hash::BuildHasherDefault;
 
     pub(super) type Hasher = BuildHasherDefault<TakeFirst>;
 
@@ -122,7 +125,7 @@ mod fixed {
 
 impl Ledger {
     pub fn new(config: RunConfig) -> Self {
-        Self { config, ..Self::default() }
+        Self { group_size_max: config.group_len(), config, ..Self::default() }
     }
 
     pub fn config(&self) -> &RunConfig {

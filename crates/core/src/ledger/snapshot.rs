@@ -31,7 +31,7 @@ struct Snapshot<'a> {
     groups: Cow<'a, BTreeMap<GroupNo, Group>>,
     leases: Cow<'a, BTreeMap<LeaseNo, Lease>>,
     ended: Cow<'a, VecDeque<(LeaseNo, Ending)>>,
-    commits: Cow<'a, Vec<u64>>,
+    commits: Cow<'a, [u64]>,
     floor: Option<u64>,
     tally: Cow<'a, Tally>,
     tally_no: u64,
@@ -39,6 +39,7 @@ struct Snapshot<'a> {
     next_group: GroupNo,
     next_lease: LeaseNo,
     next_ready: u64,
+    group_size_max: usize,
     rounds: Vec<(Uid, u32)>,
     settled: Vec<(Uid, Fate, u64)>,
 }
@@ -63,6 +64,7 @@ impl Ledger {
             next_group: self.next_group,
             next_lease: self.next_lease,
             next_ready: self.next_ready,
+            group_size_max: self.group_size_max,
             rounds,
             settled: self.settled.iter().collect(),
         };
@@ -93,6 +95,7 @@ impl Ledger {
             next_group: stored.next_group,
             next_lease: stored.next_lease,
             next_ready: stored.next_ready,
+            group_size_max: stored.group_size_max,
             ..Self::default()
         };
         for (uid, fate, digest) in stored.settled {

@@ -78,8 +78,7 @@ impl Yard {
 }
 
 fn admission(uid: &str, instance: &str, reward: f64, version: Option<u64>, epoch: Option<u64>) -> Command {
-    let item =
-        Item { uid: uid.into(), instance: instance.into(), reward, answered: true, version, epoch };
+    let item = Item { uid: uid.into(), instance: instance.into(), reward, answered: true, version, epoch };
     Command::Admit { item, digest: reward.to_bits(), size_bytes: 10 }
 }
 
@@ -364,7 +363,10 @@ fn a_damaged_rollout_leaves_its_lease_with_a_reason() {
     yard.fill("a");
     let (lease, groups) = yard.lease(Want::All).unwrap();
     let uid = yard.uids(&groups).first().unwrap().clone();
-    assert_eq!(yard.run(Command::Drop { uid: uid.clone(), corrupt: false }).unwrap_err().code(), "rollout_busy");
+    assert_eq!(
+        yard.run(Command::Drop { uid: uid.clone(), corrupt: false }).unwrap_err().code(),
+        "rollout_busy"
+    );
     yard.run(Command::Drop { uid, corrupt: true }).unwrap();
     assert_eq!(yard.dropped(DropReason::Corrupt), 1);
     yard.run(Command::Ack { lease }).unwrap();

@@ -4,7 +4,7 @@ use super::command::Want;
 use super::group::{Group, GroupStatus, Rollout, Uid};
 use super::lease::{Ending, Lease};
 use super::settled::Fate;
-use super::{Ledger, LeaseStatus};
+use super::{LeaseStatus, Ledger};
 use crate::ids::{GroupNo, LeaseNo, Place};
 use crate::pipeline::{MetaInfo, Row, process};
 
@@ -66,7 +66,7 @@ impl Ledger {
             .filter_map(|no| {
                 let group = self.groups.get(no)?;
                 // It passed when it was leased; knobs turned since then must not take rows from a reader.
-                let rows = process(&group.members(), &self.config).unwrap_or_default();
+                let rows = process(&group.members(), &group.rules(&self.config)).unwrap_or_default();
                 Some(LeasedGroup::of(*no, group, &rows))
             })
             .collect()

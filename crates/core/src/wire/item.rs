@@ -12,6 +12,9 @@ use std::fmt;
 /// Uids and instance ids longer than this are a mistake, not a name.
 pub const NAME_BYTES_MAX: usize = 1024;
 
+/// Squares of rewards up to this still add up to a finite variance.
+pub const REWARD_MAX: f64 = 1e100;
+
 /// What the ledger needs to know of a rollout; the rest stays in its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
@@ -171,8 +174,8 @@ fn reward(raw: Option<&RawValue>) -> Result<f64, ItemError> {
         "true" => Ok(1.0),
         "false" => Ok(0.0),
         text => match serde_json::from_str::<f64>(text) {
-            Ok(number) if number.is_finite() => Ok(number),
-            _ => Err(wrong("reward", raw, "a finite number")),
+            Ok(number) if number.abs() <= REWARD_MAX => Ok(number),
+            _ => Err(wrong("reward", raw, "a finite number between -1e100 and 1e100")),
         },
     }
 }
@@ -232,12 +235,13 @@ fn diagnose(bytes: &[u8], error: &serde_json::Error) -> ItemError {
 
 /// Python writes NaN and Infinity as bare words, which JSON does not have.
 fn not_a_number(bytes: &[u8], error: &serde_json::Error) -> Option<ItemError> {
-    let start = bytes.split(|&b| b == b'\n').take(error.line().saturating_sub(1)).map(|l| l.len() + 1).sum::<usize>();
+    let start =
+        bytes.split(|&b| b == b'\n').take(error.line().saturating_sub(1)).map(|l| l.len() + 1).sum::<usize>();
     // serde_json points just behind the letter it stumbled over; the word may begin a letter or two before.
     let column = error.column();
-    for back in 0..=3 {
-        let at = (start + column).checked_sub(back)?;
-        let rest = bytes.get(at..)?;
+    for back in (0..=3).rev() {
+        let Some(at) = (start + column).checked_sub(back) else { continue };
+        let Some(rest) = bytes.get(at..) else { continue };
         for word in ["NaN", "-Infinity", "Infinity", "-NaN"] {
             if rest.starts_with(word.as_bytes()) {
                 return Some(ItemError::NotANumber {
@@ -302,7 +306,9 @@ mod tests {
 
     #[test]
     fn an_engines_own_version_is_read_as_text_or_number() {
-        for (version, expected) in [("3", Some(3)), ("\"12\"", Some(12)), ("\"default\"", None), ("null", None)] {
+        for (version, expected) in
+            [("3", Some(3)), ("\"12\"", Some(12)), ("\"default\"", None), ("null", None)]
+        {
             let text = GOOD.replace("\"mine\"", &format!("\"weight_version\":{version},\"mine\""));
             assert_eq!(decode(text.as_bytes()).unwrap().version, expected, "{version}");
         }

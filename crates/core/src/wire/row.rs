@@ -150,7 +150,11 @@ mod tests {
 
     #[test]
     fn a_trainer_always_finds_extra_info() {
-        check(r#"{"uid":"a","reward":1}"#, ROW, r#"{"uid":"a","reward":-1.25,"raw_reward":0.5,"extra_info":{}}"#);
+        check(
+            r#"{"uid":"a","reward":1}"#,
+            ROW,
+            r#"{"uid":"a","reward":-1.25,"raw_reward":0.5,"extra_info":{}}"#,
+        );
         check(
             r#"{"extra_info":null,"reward":1}"#,
             ROW,
