@@ -1,5 +1,6 @@
 //! What can be asked of a ledger, and how it says no.
 
+use super::group::Uid;
 use crate::ids::{LeaseNo, Time};
 use crate::run_config::RunConfig;
 use crate::wire::item::Item;
@@ -47,10 +48,13 @@ pub enum Command {
     SetVersion {
         version: u64,
     },
-    /// Take a rollout out, by wish or because its bytes are damaged.
+    /// Take a held rollout out because somebody wishes it.
     Drop {
         uid: String,
-        corrupt: bool,
+    },
+    /// Take a rollout out because its bytes are damaged, wherever it is.
+    Discard {
+        uid: Uid,
     },
     /// Let timeouts happen.
     Tick,
@@ -105,8 +109,8 @@ pub enum Refusal {
     TooFarBack { step: u64, floor: u64, keep_commits: u32 },
     #[error("no rollout with uid {uid:?} is held")]
     RolloutUnknown { uid: String },
-    #[error("rollout {uid:?} is {place}; only a held one can be dropped")]
-    RolloutBusy { uid: String, place: &'static str },
+    #[error("rollout {uid:?} is in lease {lease}; only a held one can be dropped")]
+    RolloutBusy { uid: String, lease: LeaseNo },
     #[error("instance {instance:?} has no open group")]
     NoOpenGroup { instance: String },
     #[error("{secs} seconds is not a time a lease can last; it must be above 0")]

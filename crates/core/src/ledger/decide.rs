@@ -61,7 +61,8 @@ impl Ledger {
             Command::SetVersion { version } => {
                 Ok(smallvec![Event::VersionSet { at: now, version: *version }])
             }
-            Command::Drop { uid, corrupt } => self.decide_drop(uid, *corrupt, now),
+            Command::Drop { uid } => self.decide_drop(uid, now),
+            Command::Discard { uid } => Ok(self.decide_discard(*uid, now)),
             Command::Tick => Ok(self.decide_tick(now)),
         }
     }
@@ -278,20 +279,30 @@ impl Ledger {
         Ok(smallvec![Event::Committed { at: now, step, leases: acked }])
     }
 
-    fn decide_drop(&self, uid: &str, corrupt: bool, now: Time) -> Result<Events, Refusal> {
-        let unknown = || Refusal::RolloutUnknown { uid: uid.to_owned() };
-        let id = Uid::of(uid);
-        let no = *self.uids.get(&id).ok_or_else(unknown)?;
-        match self.groups.get(&no).ok_or_else(unknown)?.status {
-            // Damaged bytes cannot be delivered however often the lease is tried again.
-            GroupStatus::Leased(..) if !corrupt => {
-                Err(Refusal::RolloutBusy { uid: uid.to_owned(), place: "in a lease" })
+    fn decide_drop(&self, uid: &str, now: Time) -> Result<Events, Refusal> {
+        match self.whereabouts(uid) {
+            Some(Whereabouts::Kept { no, rollout, lease: None, .. }) => {
+                Ok(smallvec![Event::RolloutDropped {
+                    at: now,
+                    group: no,
+                    uid: rollout.uid,
+                    reason: DropReason::Requested,
+                }])
             }
-            _ => {
-                let reason = if corrupt { DropReason::Corrupt } else { DropReason::Requested };
-                Ok(smallvec![Event::RolloutDropped { at: now, group: no, uid: id, reason }])
+            Some(Whereabouts::Kept { lease: Some((lease, _)), .. }) => {
+                Err(Refusal::RolloutBusy { uid: uid.to_owned(), lease })
             }
+            _ => Err(Refusal::RolloutUnknown { uid: uid.to_owned() }),
         }
+    }
+
+    fn decide_discard(&self, uid: Uid, now: Time) -> Events {
+        let reason = DropReason::Corrupt;
+        self.uids
+            .get(&uid)
+            .map(|&group| Event::RolloutDropped { at: now, group, uid, reason })
+            .into_iter()
+            .collect()
     }
 
     fn decide_tick(&self, now: Time) -> Events {

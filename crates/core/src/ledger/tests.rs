@@ -494,7 +494,7 @@ mod random {
             Step::Commit(step) => Command::Commit { step, leases: None },
             Step::Rewind(step) => Command::Rewind { step },
             Step::SetVersion(version) => Command::SetVersion { version },
-            Step::Drop(uid) => Command::Drop { uid: uid.to_string(), corrupt: false },
+            Step::Drop(uid) => Command::Drop { uid: uid.to_string() },
             Step::Close(instance) => Command::CloseGroup { instance: instance.to_string() },
             Step::Wait(secs) => {
                 yard.now = Time(yard.now.0 + secs * 1000);

@@ -21,6 +21,7 @@ pub struct LeasedGroup {
 /// One row to deliver: what the pipeline made of a rollout, and where its bytes are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeasedRow {
+    pub uid: Uid,
     pub row: Row,
     pub raw_reward: f64,
     pub place: Place,
@@ -119,6 +120,7 @@ impl LeasedGroup {
         let show = |row: &Row| {
             let rollout = group.rollouts.get(row.member)?;
             Some(LeasedRow {
+                uid: rollout.uid,
                 row: *row,
                 raw_reward: rollout.reward,
                 place: rollout.place,
