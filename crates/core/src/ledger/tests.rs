@@ -363,11 +363,8 @@ fn a_damaged_rollout_leaves_its_lease_with_a_reason() {
     yard.fill("a");
     let (lease, groups) = yard.lease(Want::All).unwrap();
     let uid = yard.uids(&groups).first().unwrap().clone();
-    assert_eq!(
-        yard.run(Command::Drop { uid: uid.clone(), corrupt: false }).unwrap_err().code(),
-        "rollout_busy"
-    );
-    yard.run(Command::Drop { uid, corrupt: true }).unwrap();
+    assert_eq!(yard.run(Command::Drop { uid: uid.clone() }).unwrap_err().code(), "rollout_busy");
+    yard.run(Command::Discard { uid: Uid::of(&uid) }).unwrap();
     assert_eq!(yard.dropped(DropReason::Corrupt), 1);
     yard.run(Command::Ack { lease }).unwrap();
     assert_eq!(yard.ledger.books().trained, 1);
