@@ -1,1 +1,26 @@
-//! (being written)
+//! Listens: the buffer calls that slime's clients speak, and Rollyard's own API beside them.
+//!
+//! A request passes the [`guard`] (token, host, origin), reaches a handler in [`slime`] or [`api`], which asks
+//! the yard of its run, opened by [`runs`]. What a read hands out travels through [`deliver`], which acks or
+//! returns the lease by what [`connection`] saw of the reader. [`serve`] is the loop around all of it.
+
+pub mod runs;
+pub mod settings;
+
+mod api;
+mod app;
+mod connection;
+mod deliver;
+mod error;
+mod guard;
+mod metrics;
+mod page;
+mod read_body;
+mod serve;
+mod slime;
+mod start;
+
+pub use app::App;
+pub use runs::{RunError, Runs};
+pub use serve::serve;
+pub use settings::{CompressAnswers, Settings};

@@ -23,6 +23,12 @@ impl Ledger {
     /// What `command` leads to at `now`. No events means that it is done already.
     pub fn decide(&self, command: &Command, now: Time) -> Result<Events, Refusal> {
         match command {
+            Command::Configure { config, start }
+                if *config == self.config
+                    && (start.is_none() || *start == self.start) =>
+            {
+                Ok(smallvec![])
+            }
             Command::Configure { config, start } => Ok(smallvec![Event::Configured {
                 at: now,
                 config: Box::new(config.clone()),

@@ -1,0 +1,22 @@
+//! Rollyard's own API, under `/api`.
+//!
+//! One file per noun: [`runs`], [`rollouts`], [`leases`], [`steps`], [`events`].
+
+mod events;
+mod leases;
+mod rollouts;
+mod runs;
+mod steps;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .merge(runs::routes())
+        .merge(rollouts::routes())
+        .merge(leases::routes())
+        .merge(steps::routes())
+        .merge(events::routes())
+}

@@ -1,0 +1,179 @@
+//! Runs: making them, their knobs, their books.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use rollyard_core::ids::RunName;
+use rollyard_core::ledger::{Books, Command};
+use rollyard_store::yard::Yard;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::App;
+use crate::app::OfRun;
+use crate::error::{ApiError, ErrorAnswer};
+use crate::read_body::{read_json, read_object};
+use crate::start::create;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, make))
+        .routes(routes!(show, configure))
+        .routes(routes!(books))
+        .routes(routes!(close_group))
+}
+
+#[derive(Serialize, ToSchema)]
+struct RunAnswer {
+    run: String,
+    #[schema(value_type = Object)]
+    config: Map<String, Value>,
+    /// The payload of `/start_rollout`, if there was one.
+    start: Option<Value>,
+    version: Option<u64>,
+    open_groups: usize,
+    ready_groups: usize,
+    leases_out: usize,
+    /// Steps that a rewind can go back to.
+    commits: Vec<u64>,
+    books: BooksAnswer,
+}
+
+/// Where every rollout that was ever admitted is: admitted = held + leased + trained + dropped.
+#[derive(Serialize, ToSchema)]
+pub(super) struct BooksAnswer {
+    admitted: u64,
+    held: u64,
+    leased: u64,
+    trained: u64,
+    dropped: u64,
+    dropped_by_reason: BTreeMap<&'static str, u64>,
+    balanced: bool,
+    held_bytes: u64,
+    leased_bytes: u64,
+    /// Acked, and kept so that a rewind can put them back.
+    retained: u64,
+    retained_bytes: u64,
+}
+
+impl From<&Books> for BooksAnswer {
+    fn from(books: &Books) -> Self {
+        Self {
+            admitted: books.admitted,
+            held: books.held,
+            leased: books.leased,
+            trained: books.trained,
+            dropped: books.dropped_total(),
+            dropped_by_reason: books.dropped.iter().map(|(reason, count)| (reason.name(), *count)).collect(),
+            balanced: books.balanced(),
+            held_bytes: books.held_bytes,
+            leased_bytes: books.leased_bytes,
+            retained: books.retained,
+            retained_bytes: books.retained_bytes,
+        }
+    }
+}
+
+async fn describe(yard: &Yard) -> Result<RunAnswer, ApiError> {
+    let run = yard.run_name().to_string();
+    let answer = yard.ask(move |ledger| RunAnswer {
+        run,
+        config: ledger.config().to_map(),
+        start: ledger.start().and_then(|start| serde_json::from_str(start).ok()),
+        version: ledger.version(),
+        open_groups: ledger.open_groups(),
+        ready_groups: ledger.ready_groups(),
+        leases_out: ledger.leases_out(),
+        commits: ledger.commits().to_vec(),
+        books: ledger.books().into(),
+    });
+    Ok(answer.await?)
+}
+
+/// All runs.
+#[utoipa::path(get, path = "/runs", tag = "runs", responses((status = 200, body = Vec<RunAnswer>)))]
+async fn list(State(app): State<App>) -> Result<Json<Vec<RunAnswer>>, ApiError> {
+    let mut runs = Vec::new();
+    for yard in app.runs.all() {
+        runs.push(describe(&yard).await?);
+    }
+    Ok(Json(runs))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewRun {
+    /// Letters, digits, '-', '_' and '.'.
+    name: String,
+    /// Knobs that differ from the server's defaults.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    config: Map<String, Value>,
+}
+
+/// Make a run. A run that exists is left as it is and returned.
+#[utoipa::path(post, path = "/runs", tag = "runs", request_body = NewRun,
+    responses((status = 201, body = RunAnswer), (status = 200, body = RunAnswer), (status = 400, body = ErrorAnswer)))]
+async fn make(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let new: NewRun = read_json(&headers, body, app.settings.body_bytes_max).await?;
+    let run = RunName::try_from(new.name.as_str())?;
+    let config = app.runs.defaults().patched(&new.config)?;
+    let (yard, made) = create(&app, run, config).await?;
+    let status = if made { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(describe(&yard).await?)).into_response())
+}
+
+/// A run: its knobs, its groups, its books.
+#[utoipa::path(get, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)),
+    responses((status = 200, body = RunAnswer), (status = 404, body = ErrorAnswer)))]
+async fn show(OfRun(yard): OfRun) -> Result<Json<RunAnswer>, ApiError> {
+    Ok(Json(describe(&yard).await?))
+}
+
+/// Turn knobs. What is not named stays as it is.
+#[utoipa::path(patch, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)), request_body = Object,
+    responses((status = 200, body = RunAnswer), (status = 400, body = ErrorAnswer), (status = 404, body = ErrorAnswer)))]
+async fn configure(
+    State(app): State<App>,
+    OfRun(yard): OfRun,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<RunAnswer>, ApiError> {
+    let changes = read_object(&headers, body, app.settings.body_bytes_max).await?;
+    let config = yard.ask(|ledger| ledger.config().clone()).await?.patched(&changes)?;
+    yard.run(Command::Configure { config, start: None }).await?;
+    Ok(Json(describe(&yard).await?))
+}
+
+/// The books of a run.
+#[utoipa::path(get, path = "/runs/{run}/books", tag = "runs", params(("run" = String, Path)),
+    responses((status = 200, body = BooksAnswer), (status = 404, body = ErrorAnswer)))]
+async fn books(OfRun(yard): OfRun) -> Result<Json<BooksAnswer>, ApiError> {
+    Ok(Json(yard.ask(|ledger| BooksAnswer::from(ledger.books())).await?))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CloseGroup {
+    instance_id: String,
+}
+
+/// Stop waiting for more rollouts of an instance: its open group is used or dropped now.
+#[utoipa::path(post, path = "/runs/{run}/close_group", tag = "runs", params(("run" = String, Path)),
+    request_body = CloseGroup, responses((status = 200, body = BooksAnswer), (status = 404, body = ErrorAnswer)))]
+async fn close_group(
+    State(app): State<App>,
+    OfRun(yard): OfRun,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<BooksAnswer>, ApiError> {
+    let close: CloseGroup = read_json(&headers, body, app.settings.body_bytes_max).await?;
+    let done = yard.run(Command::CloseGroup { instance: close.instance_id }).await?;
+    Ok(Json((&done.books).into()))
+}

@@ -1,0 +1,97 @@
+//! The trainer's steps: commit, rewind, and the version of the weights.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use rollyard_core::ids::LeaseNo;
+use rollyard_core::ledger::Command;
+use rollyard_store::yard::Done;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::runs::BooksAnswer;
+use crate::App;
+use crate::app::OfRun;
+use crate::error::{ApiError, ErrorAnswer};
+use crate::read_body::read_json;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(commit)).routes(routes!(rewind)).routes(routes!(set_version))
+}
+
+/// What a command came to.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DoneAnswer {
+    /// False if it had been done before.
+    changed: bool,
+    books: BooksAnswer,
+}
+
+impl From<Done> for DoneAnswer {
+    fn from(done: Done) -> Self {
+        Self { changed: done.changed, books: (&done.books).into() }
+    }
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Commit {
+    step: u64,
+    /// The acked leases that went into the checkpoint; all of them if left out.
+    leases: Option<Vec<u64>>,
+}
+
+/// Tie acked leases to a checkpoint.
+#[utoipa::path(post, path = "/runs/{run}/commit", tag = "steps", params(("run" = String, Path)), request_body = Commit,
+    responses((status = 200, body = DoneAnswer), (status = 409, body = ErrorAnswer)))]
+async fn commit(
+    State(app): State<App>,
+    OfRun(yard): OfRun,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<DoneAnswer>, ApiError> {
+    let commit: Commit = read_json(&headers, body, app.settings.body_bytes_max).await?;
+    let leases = commit.leases.map(|leases| leases.into_iter().map(LeaseNo).collect());
+    Ok(Json(yard.run(Command::Commit { step: commit.step, leases }).await?.into()))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Rewind {
+    step: u64,
+}
+
+/// Put back everything consumed after a step: leases acked since, committed later, or still out.
+#[utoipa::path(post, path = "/runs/{run}/rewind", tag = "steps", params(("run" = String, Path)), request_body = Rewind,
+    responses((status = 200, body = DoneAnswer), (status = 409, body = ErrorAnswer)))]
+async fn rewind(
+    State(app): State<App>,
+    OfRun(yard): OfRun,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<DoneAnswer>, ApiError> {
+    let rewind: Rewind = read_json(&headers, body, app.settings.body_bytes_max).await?;
+    Ok(Json(yard.run(Command::Rewind { step: rewind.step }).await?.into()))
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SetVersion {
+    version: u64,
+}
+
+/// Say which weights are being sampled with; rollouts that carry no version of their own get this one.
+#[utoipa::path(post, path = "/runs/{run}/version", tag = "steps", params(("run" = String, Path)),
+    request_body = SetVersion, responses((status = 200, body = DoneAnswer)))]
+async fn set_version(
+    State(app): State<App>,
+    OfRun(yard): OfRun,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<DoneAnswer>, ApiError> {
+    let set: SetVersion = read_json(&headers, body, app.settings.body_bytes_max).await?;
+    Ok(Json(yard.run(Command::SetVersion { version: set.version }).await?.into()))
+}

@@ -1,0 +1,73 @@
+//! What every handler can reach, and the table of routes.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use axum::routing::get;
+use axum::{Json, Router};
+use rollyard_store::yard::Yard;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::error::ApiError;
+use crate::metrics::Metrics;
+use crate::runs::{DEFAULT_RUN, Runs};
+use crate::settings::Settings;
+use crate::{api, metrics, page, slime};
+
+/// Shared by all requests of a server.
+#[derive(Clone, Debug)]
+pub struct App {
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Cancelled when the server is told to stop, so that nobody waits for groups any longer.
+    pub(crate) stopping: CancellationToken,
+}
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Rollyard",
+    description = "The yard between inference engines and a trainer: rollouts in, groups out, exactly once."
+))]
+struct Description;
+
+impl App {
+    pub fn new(runs: Arc<Runs>, settings: Settings, stopping: CancellationToken) -> Self {
+        Self { runs, settings: Arc::new(settings), metrics: Arc::default(), stopping }
+    }
+
+    /// All routes. The buffer calls also stand under `/runs/{run}`, so that a client that knows only a base
+    /// URL can be pointed at any run.
+    pub(crate) fn router(self) -> Router {
+        let described = OpenApiRouter::with_openapi(Description::openapi())
+            .merge(slime::routes())
+            .nest("/runs/{run}", slime::routes())
+            .nest("/api", api::routes());
+        let (router, description) = described.split_for_parts();
+        router
+            .route("/api/openapi.json", get(move || std::future::ready(Json(description.clone()))))
+            .route("/", get(page::home))
+            .route("/healthz", get(page::healthz))
+            .route("/metrics", get(metrics::show))
+            .fallback(page::not_found)
+            .method_not_allowed_fallback(page::method_not_allowed)
+            .with_state(self)
+    }
+}
+
+/// The run that a request is about: the one in its path, or the default one.
+pub(crate) struct OfRun(pub(crate) Yard);
+
+impl FromRequestParts<App> for OfRun {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let params = RawPathParams::from_request_parts(parts, app)
+            .await
+            .map_err(|error| ApiError::bad("bad_path", error.to_string()))?;
+        let name = params.iter().find(|(key, _)| *key == "run").map_or(DEFAULT_RUN, |(_, name)| name);
+        Ok(Self(app.runs.find(name)?))
+    }
+}

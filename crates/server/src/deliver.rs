@@ -1,0 +1,275 @@
+//! Sends what a lease holds, and settles the lease by what became of it.
+//!
+//! The answer is made a few groups at a time, as the reader takes it, so neither a large read nor a slow reader
+//! costs memory or a thread. When it has arrived, a lease of a client that cannot ack is acked; when the
+//! reader goes away before that, the lease goes back to the pool at once.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::Frame;
+use rollyard_core::ids::LeaseNo;
+use rollyard_core::ledger::{Command, LeasedGroup, Uid};
+use rollyard_core::wire::row;
+use rollyard_store::log::ReadError;
+use rollyard_store::yard::Yard;
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::connection::Watch;
+
+/// The size at which a piece of the answer is sent off.
+const PIECE_BYTES: usize = 128 << 10;
+
+/// The JSON around and between the groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Frameset {
+    pub(crate) before: String,
+    pub(crate) after: &'static str,
+    pub(crate) shape: Shape,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Rows of all groups in one list.
+    Rows,
+    /// A list of groups, each with its rows.
+    Groups,
+}
+
+/// The rows of these groups as a JSON answer.
+///
+/// `lease` is theirs; without one (a peek) damaged rows are left out instead of dropped.
+pub(crate) fn answer(yard: Yard, lease: Option<LeaseNo>, groups: Vec<LeasedGroup>, frameset: Frameset) -> Response {
+    let writer =
+        Writer { yard, lease, groups: groups.into(), shape: frameset.shape, first: true, out: Vec::new() };
+    let state = State { writer: Some(writer), before: Some(frameset.before), after: frameset.after };
+    let pieces = futures_util::stream::unfold(state, |mut state| async move {
+        let piece = state.next_piece().await?;
+        Some((piece, state))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+struct State {
+    writer: Option<Writer>,
+    before: Option<String>,
+    after: &'static str,
+}
+
+impl State {
+    async fn next_piece(&mut self) -> Option<io::Result<Bytes>> {
+        let mut writer = self.writer.take()?;
+        writer.out.extend(self.before.take().unwrap_or_default().bytes());
+        loop {
+            // The disk may be slow, and this thread serves others.
+            let (back, outcome) = match tokio::task::spawn_blocking(move || writer.fill()).await {
+                Ok(done) => done,
+                Err(panicked) => return Some(Err(io::Error::other(panicked))),
+            };
+            writer = back;
+            match outcome {
+                Filled::More => {
+                    let piece = std::mem::replace(&mut writer.out, Vec::with_capacity(PIECE_BYTES));
+                    self.writer = Some(writer);
+                    return Some(Ok(piece.into()));
+                }
+                Filled::Done => {
+                    writer.out.extend(self.after.bytes());
+                    return Some(Ok(writer.out.into()));
+                }
+                Filled::Damaged(uid) => {
+                    if let Err(error) = writer.discard(uid).await {
+                        return Some(Err(error));
+                    }
+                }
+                Filled::Failed(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+struct Writer {
+    yard: Yard,
+    lease: Option<LeaseNo>,
+    groups: VecDeque<LeasedGroup>,
+    shape: Shape,
+    first: bool,
+    out: Vec<u8>,
+}
+
+enum Filled {
+    More,
+    Done,
+    /// A rollout's bytes are not what was written.
+    Damaged(Uid),
+    Failed(io::Error),
+}
+
+impl Writer {
+    /// Writes groups until there is a piece to send.
+    fn fill(mut self) -> (Self, Filled) {
+        while let Some(group) = self.groups.pop_front() {
+            let (mark, first) = (self.out.len(), self.first);
+            match self.write_group(&group) {
+                Ok(()) => {}
+                Err(Trouble::Damaged(uid)) => {
+                    self.out.truncate(mark);
+                    self.first = first;
+                    self.groups.push_front(group);
+                    return (self, Filled::Damaged(uid));
+                }
+                Err(Trouble::Failed(error)) => return (self, Filled::Failed(error)),
+            }
+            if self.out.len() >= PIECE_BYTES {
+                return (self, Filled::More);
+            }
+        }
+        (self, Filled::Done)
+    }
+
+    fn write_group(&mut self, group: &LeasedGroup) -> Result<(), Trouble> {
+        if self.shape == Shape::Groups {
+            self.separate();
+            self.out.extend(group_head(group).bytes());
+        }
+        let mut first_row = true;
+        for leased in &group.rows {
+            let payload = self.yard.payload(leased.place).map_err(|error| match error {
+                ReadError::Corrupt { .. } | ReadError::Gone { .. } => {
+                    tracing::error!("{error}");
+                    Trouble::Damaged(leased.uid)
+                }
+                ReadError::Io { .. } => Trouble::Failed(io::Error::other(error)),
+            })?;
+            match self.shape {
+                Shape::Rows => self.separate(),
+                Shape::Groups if first_row => {}
+                Shape::Groups => self.out.push(b','),
+            }
+            first_row = false;
+            row::write(&mut self.out, &payload, &leased.row, leased.raw_reward).map_err(|error| {
+                tracing::error!("a stored rollout is not the JSON it was: {error}");
+                Trouble::Damaged(leased.uid)
+            })?;
+        }
+        if self.shape == Shape::Groups {
+            self.out.extend(b"]}");
+        }
+        Ok(())
+    }
+
+    fn separate(&mut self) {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+    }
+
+    /// Drops a damaged rollout, with its reason on the books, and shows the rest of its group as it is now.
+    async fn discard(&mut self, uid: Uid) -> io::Result<()> {
+        let Some(mut group) = self.groups.pop_front() else { return Ok(()) };
+        match self.lease {
+            None => group.rows.retain(|row| row.uid != uid),
+            Some(lease) => {
+                self.yard.run(Command::Discard { uid }).await.map_err(io::Error::other)?;
+                let groups = self.yard.ask(move |ledger| ledger.leased_groups(lease)).await;
+                let found = groups.map_err(io::Error::other)?.into_iter().find(|g| g.group == group.group);
+                group.rows = found.map(|group| group.rows).unwrap_or_default();
+            }
+        }
+        self.groups.push_front(group);
+        Ok(())
+    }
+}
+
+enum Trouble {
+    Damaged(Uid),
+    Failed(io::Error),
+}
+
+fn group_head(group: &LeasedGroup) -> String {
+    let versions = group.versions.map(|(oldest, newest)| [oldest, newest]);
+    let head = serde_json::json!({
+        "group": group.group, "instance_id": group.instance, "round": group.round, "versions": versions,
+    });
+    let mut head = head.to_string();
+    head.pop();
+    head.push_str(",\"rollouts\":[");
+    head
+}
+
+/// What is to happen with a lease once its answer has arrived or failed to.
+#[derive(Clone, Debug)]
+pub(crate) struct Receipt {
+    pub(crate) yard: Yard,
+    pub(crate) lease: LeaseNo,
+    /// Ack it for a client that cannot.
+    pub(crate) auto: bool,
+    /// After this the lease is no longer the reader's anyway.
+    pub(crate) deadline: Instant,
+}
+
+/// Follows an answer to its end. The outermost body, so that nothing is left to be sent after it.
+pub(crate) struct FollowedBody {
+    body: Body,
+    /// Taken when the answer has come to its end.
+    open: Option<(Receipt, Arc<Watch>, u64)>,
+    tasks: TaskTracker,
+}
+
+impl FollowedBody {
+    pub(crate) fn new(body: Body, receipt: Receipt, watch: Arc<Watch>, request: u64, tasks: TaskTracker) -> Self {
+        Self { body, open: Some((receipt, watch, request)), tasks }
+    }
+}
+
+impl http_body::Body for FollowedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(polled, Poll::Ready(None))
+            && let Some((receipt, watch, request)) = self.open.take()
+        {
+            self.tasks.spawn(async move {
+                let arrived = watch.arrived(request, receipt.deadline).await;
+                receipt.settle(arrived).await;
+            });
+        }
+        polled
+    }
+}
+
+impl Drop for FollowedBody {
+    fn drop(&mut self) {
+        if let Some((receipt, ..)) = self.open.take() {
+            tracing::debug!(lease = %receipt.lease, "the reader went away, its lease goes back");
+            receipt.yard.return_later(receipt.lease);
+        }
+    }
+}
+
+impl Receipt {
+    async fn settle(self, arrived: bool) {
+        let command = match (arrived, self.auto) {
+            (true, true) => Command::Ack { lease: self.lease },
+            (true, false) => return,
+            (false, _) => Command::Return { lease: self.lease },
+        };
+        if let Err(error) = self.yard.run(command).await {
+            tracing::warn!(lease = %self.lease, arrived, "settling a lease: {error}");
+        }
+    }
+}

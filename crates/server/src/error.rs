@@ -1,0 +1,160 @@
+//! How a request is told that it cannot be done.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rollyard_core::ids::BadRunName;
+use rollyard_core::ledger::Refusal;
+use rollyard_core::run_config::ConfigError;
+use rollyard_core::wire::item::ItemError;
+use rollyard_store::log::LogError;
+use rollyard_store::yard::{AdmitError, YardError};
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::runs::RunError;
+
+/// An answer other than yes: `{"error": {"code", "message"}}`.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+/// The body of an error answer.
+#[derive(Serialize, ToSchema)]
+#[expect(dead_code, reason = "its shape is for the OpenAPI page; the answer itself is built below")]
+pub(crate) struct ErrorAnswer {
+    error: ErrorDetail,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ErrorDetail {
+    /// A short name to branch on.
+    pub(crate) code: &'static str,
+    /// What is wrong, with the field and the value, and what to do.
+    pub(crate) message: String,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into() }
+    }
+
+    pub(crate) fn bad(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    pub(crate) fn detail(&self) -> ErrorDetail {
+        ErrorDetail { code: self.code, message: self.message.clone() }
+    }
+}
+
+/// How long a refused writer should wait before it tries again.
+const RETRY_AFTER_SECS: &str = "1";
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        if self.status.is_server_error() {
+            tracing::error!(code = self.code, "{}", self.message);
+        }
+        // Clients of the buffer calls look for `success` and `message`, ours for `error`.
+        let body = json!({
+            "success": false,
+            "message": self.message,
+            "data": {"data": [], "meta_info": {}},
+            "error": self.detail(),
+        });
+        let mut response = (self.status, Json(body)).into_response();
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECS));
+        }
+        response
+    }
+}
+
+impl From<ItemError> for ApiError {
+    fn from(error: ItemError) -> Self {
+        Self::bad(error.code(), error.to_string())
+    }
+}
+
+impl From<ConfigError> for ApiError {
+    fn from(error: ConfigError) -> Self {
+        let code = match error {
+            ConfigError::Unknown { .. } => "unknown_setting",
+            ConfigError::Invalid { .. } => "invalid_setting",
+        };
+        Self::bad(code, error.to_string())
+    }
+}
+
+impl From<BadRunName> for ApiError {
+    fn from(error: BadRunName) -> Self {
+        Self::bad("bad_run_name", error.to_string())
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        let status = match refusal {
+            Refusal::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::LeaseGone { .. } => StatusCode::GONE,
+            Refusal::LeaseUnknown { .. } | Refusal::RolloutUnknown { .. } | Refusal::NoOpenGroup { .. } => {
+                StatusCode::NOT_FOUND
+            }
+            Refusal::UidTaken { .. }
+            | Refusal::LeaseAcked { .. }
+            | Refusal::NotAcked { .. }
+            | Refusal::StepNotAfter { .. }
+            | Refusal::TooFarBack { .. }
+            | Refusal::RolloutBusy { .. } => StatusCode::CONFLICT,
+            Refusal::BadLeaseTime { .. } => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, refusal.code(), refusal.to_string())
+    }
+}
+
+impl From<AdmitError> for ApiError {
+    fn from(error: AdmitError) -> Self {
+        match error {
+            AdmitError::Refused(refusal) => refusal.into(),
+            AdmitError::TooLarge(error) => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string())
+            }
+        }
+    }
+}
+
+impl From<YardError> for ApiError {
+    fn from(error: YardError) -> Self {
+        let message = error.to_string();
+        match error {
+            YardError::Refused(refusal) => refusal.into(),
+            YardError::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message),
+            YardError::Log(LogError::NoSpace { .. }) => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", message)
+            }
+            YardError::Log(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "log_failed", message),
+            YardError::State(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "state_lost", message),
+            YardError::Closed => Self::new(StatusCode::SERVICE_UNAVAILABLE, "closing", message),
+        }
+    }
+}
+
+impl From<RunError> for ApiError {
+    fn from(error: RunError) -> Self {
+        let message = error.to_string();
+        match error {
+            RunError::Unknown { .. } => Self::new(StatusCode::NOT_FOUND, "run_unknown", message),
+            RunError::Config(error) => error.into(),
+            RunError::Yard { cause, .. } => Self { message, ..Self::from(cause) },
+            RunError::Log(_) | RunError::Folder { .. } => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "data_folder", message)
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Numbers for Prometheus: what was asked, how long it took, and the books of every run.
+
+use axum::extract::State;
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use rollyard_core::pipeline::DropReason;
+use std::time::Duration;
+
+use crate::App;
+use crate::error::ApiError;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Call {
+    method: String,
+    path: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Route {
+    path: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Column {
+    run: String,
+    column: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Dropped {
+    run: String,
+    reason: &'static str,
+}
+
+/// Counts requests; the books are read when somebody looks.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    calls: Family<Call, Counter>,
+    seconds: Family<Route, Histogram>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        // 100 µs to about 26 s, each bucket four times the one before.
+        let histogram = || Histogram::new(exponential_buckets(1e-4, 4.0, 10));
+        Self { calls: Family::default(), seconds: Family::new_with_constructor(histogram) }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn count(&self, method: &Method, path: &str, status: StatusCode, took: Duration) {
+        let path = route_of(path);
+        let call = Call { method: method.to_string(), path: path.clone(), status: status.as_u16() };
+        self.calls.get_or_create(&call).inc();
+        self.seconds.get_or_create(&Route { path }).observe(took.as_secs_f64());
+    }
+}
+
+/// The path with names and numbers taken out, so that there are few; unknown paths are one.
+fn route_of(path: &str) -> String {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    for index in 1..parts.len() {
+        let stands_for = match parts.get(index - 1) {
+            Some(&"runs") => "{run}",
+            Some(&"rollouts") => "{uid}",
+            Some(&"leases") => "{lease}",
+            _ => continue,
+        };
+        if let Some(part) = parts.get_mut(index) {
+            *part = stands_for;
+        }
+    }
+    match parts.get(1).copied() {
+        Some("" | "buffer" | "get_rollout_data" | "start_rollout" | "runs" | "api" | "healthz" | "metrics") => {
+            let known = parts.len() <= 7 && parts.iter().all(|part| part.len() <= 20);
+            if known { parts.join("/") } else { "other".to_owned() }
+        }
+        _ => "other".to_owned(),
+    }
+}
+
+pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
+    let mut registry = Registry::with_prefix("rollyard");
+    registry.register("requests", "Requests answered", app.metrics.calls.clone());
+    registry.register("request_seconds", "Time until an answer began", app.metrics.seconds.clone());
+
+    let rollouts: Family<Column, Gauge> = Family::default();
+    let bytes: Family<Column, Gauge> = Family::default();
+    let groups: Family<Column, Gauge> = Family::default();
+    let dropped: Family<Dropped, Gauge> = Family::default();
+    for yard in app.runs.all() {
+        let run = yard.run_name().to_string();
+        let (books, open, ready) = yard
+            .ask(|ledger| (ledger.books().clone(), ledger.open_groups(), ledger.ready_groups()))
+            .await?;
+        let set = |family: &Family<Column, Gauge>, column, value: u64| {
+            family.get_or_create(&Column { run: run.clone(), column }).set(value as i64);
+        };
+        set(&rollouts, "admitted", books.admitted);
+        set(&rollouts, "held", books.held);
+        set(&rollouts, "leased", books.leased);
+        set(&rollouts, "trained", books.trained);
+        set(&rollouts, "dropped", books.dropped_total());
+        set(&bytes, "held", books.held_bytes);
+        set(&bytes, "leased", books.leased_bytes);
+        set(&bytes, "retained", books.retained_bytes);
+        set(&groups, "open", open as u64);
+        set(&groups, "ready", ready as u64);
+        for reason in DropReason::ALL {
+            let count = books.dropped.get(&reason).copied().unwrap_or_default();
+            dropped.get_or_create(&Dropped { run: run.clone(), reason: reason.name() }).set(count as i64);
+        }
+    }
+    registry.register("rollouts", "Books: admitted = held + leased + trained + dropped", rollouts);
+    registry.register("rollout_bytes", "Bytes of rollouts kept", bytes);
+    registry.register("groups", "Groups waiting for rollouts, and ready to be read", groups);
+    registry.register("rollouts_dropped", "Rollouts dropped, by reason", dropped);
+
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)
+        .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "metrics", error.to_string()))?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}

@@ -1,0 +1,140 @@
+//! The loop that accepts connections, and the way out of it.
+
+use axum::body::Body;
+use axum::http::{Request, Response, header};
+use axum::response::IntoResponse;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::TaskTracker;
+use tower::{Layer, ServiceExt};
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
+use tower_http::decompression::RequestDecompressionLayer;
+
+use crate::App;
+use crate::connection::{Watch, WatchedStream};
+use crate::deliver::{FollowedBody, Receipt};
+use crate::guard::Guard;
+use crate::settings::CompressAnswers;
+
+/// A connection that has not sent its headers by then is closed.
+const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long answers that are under way may take once the server is told to stop.
+const FINISH_WITHIN: Duration = Duration::from_secs(10);
+
+/// Serves until `app.stopping` is cancelled, then lets what is under way finish.
+pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
+    let stopping = app.stopping.clone();
+    let tasks = TaskTracker::new();
+    let graceful = GracefulShutdown::new();
+    let handler = Handler {
+        guard: Guard::new(&app.settings, listener.local_addr()?),
+        router: RequestDecompressionLayer::new().layer(app.clone().router()),
+        app,
+        tasks: tasks.clone(),
+    };
+    let handler = Arc::new(handler);
+    loop {
+        let socket = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((socket, _)) => socket,
+                Err(error) => {
+                    // Out of descriptors, most likely: those connected go on, newcomers wait.
+                    tracing::warn!("cannot accept a connection: {error}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+            () = stopping.cancelled() => break,
+        };
+        tasks.spawn(connection(socket, Arc::clone(&handler), &graceful));
+    }
+    drop(listener);
+    if tokio::time::timeout(FINISH_WITHIN, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some answers were still under way after {FINISH_WITHIN:?}; their leases go back");
+    }
+    tasks.close();
+    if tokio::time::timeout(FINISH_WITHIN, tasks.wait()).await.is_err() {
+        tracing::warn!("some leases could not be settled in time; they go back when they expire");
+    }
+    Ok(())
+}
+
+fn connection(
+    socket: TcpStream,
+    handler: Arc<Handler>,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = ()> + use<> {
+    // Answers are small and each is one write: waiting to fill a packet would only delay them.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!("nodelay: {error}");
+    }
+    let (stream, watch) = WatchedStream::new(socket);
+    let service = service_fn(move |request| {
+        let (handler, watch) = (Arc::clone(&handler), Arc::clone(&watch));
+        async move { Ok::<_, Infallible>(handler.handle(request, watch).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .serve_connection(TokioIo::new(stream), service);
+    let connection = graceful.watch(connection);
+    async move {
+        if let Err(error) = connection.await {
+            tracing::debug!("a connection ended: {error}");
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Handler {
+    app: App,
+    guard: Guard,
+    router: tower_http::decompression::RequestDecompression<axum::Router>,
+    tasks: TaskTracker,
+}
+
+impl Handler {
+    async fn handle(&self, request: Request<Incoming>, watch: Arc<Watch>) -> Response<Body> {
+        let started = Instant::now();
+        let request_no = watch.begin_request();
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let mut response = match self.guard.check(request.headers(), request.uri()) {
+            Ok(()) => self.route(request, &watch).await,
+            Err(refused) => refused.into_response(),
+        };
+        self.app.metrics.count(&method, &path, response.status(), started.elapsed());
+        if let Some(receipt) = response.extensions_mut().remove::<Receipt>() {
+            let tasks = self.tasks.clone();
+            return response
+                .map(|body| Body::new(FollowedBody::new(body, receipt, watch, request_no, tasks)));
+        }
+        response
+    }
+
+    async fn route(&self, request: Request<Incoming>, watch: &Watch) -> Response<Body> {
+        let compress = match self.app.settings.compress_answers {
+            CompressAnswers::Never => false,
+            CompressAnswers::Always => true,
+            CompressAnswers::Remote => !watch.is_loopback(),
+        };
+        let router = self.router.clone();
+        let request = request.map(Body::new);
+        if compress && request.headers().contains_key(header::ACCEPT_ENCODING) {
+            let layer = CompressionLayer::new().quality(CompressionLevel::Fastest);
+            let outcome = layer.layer(router).oneshot(request).await;
+            outcome.map(|response| response.map(Body::new)).unwrap_or_else(IntoResponse::into_response)
+        } else {
+            let outcome = router.oneshot(request).await;
+            outcome.map(|response| response.map(Body::new)).unwrap_or_else(IntoResponse::into_response)
+        }
+    }
+}

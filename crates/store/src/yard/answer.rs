@@ -1,0 +1,77 @@
+//! What a yard is given and what it says.
+
+use bytes::Bytes;
+use rollyard_core::ids::{LeaseNo, Time};
+use rollyard_core::ledger::{Books, LeasedGroup, Refusal};
+use rollyard_core::pipeline::MetaInfo;
+use rollyard_core::wire::item::Item;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::log::{LogError, StageError};
+
+/// A rollout on its way in: what was read from it, and its bytes as they came.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    pub(super) item: Item,
+    pub(super) payload: Bytes,
+    pub(super) digest: u64,
+}
+
+impl Submission {
+    /// Hashes the payload, so that the sequencer need not.
+    pub fn new(item: Item, payload: Bytes) -> Self {
+        let digest = xxh3_64(&payload);
+        Self { item, payload, digest }
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        self.payload.len()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// The same rollout was written before; nothing changed.
+    pub duplicate: bool,
+    /// Rollouts in its group now; 0 if the group is complete and gone.
+    pub group_size_now: usize,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AdmitError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    TooLarge(#[from] StageError),
+}
+
+/// A lease, with all that is needed to deliver it.
+#[derive(Clone, Debug)]
+pub struct Granted {
+    pub lease: LeaseNo,
+    pub until: Time,
+    pub groups: Vec<LeasedGroup>,
+    pub meta: Option<MetaInfo>,
+}
+
+/// A command that is done and durable.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// False if it had been done before and nothing changed.
+    pub changed: bool,
+    pub books: Books,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum YardError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("the log cannot be written, nothing of this was kept: {0}")]
+    Log(#[from] LogError),
+    #[error("the run's state cannot be made from its log: {0}")]
+    State(String),
+    #[error(transparent)]
+    TooLarge(#[from] StageError),
+    #[error("the run is closed")]
+    Closed,
+}

@@ -1,0 +1,186 @@
+//! One open run: a ledger kept on its log.
+//!
+//! Two threads serve it. The *sequencer* owns the ledger: it takes requests in turn, decides, stages the
+//! events in the log and applies them. The *syncer* owns the log's writing end: it makes a batch durable,
+//! then sends out the answers that waited for it. While one batch syncs, all that arrives goes into the next,
+//! so the disk sets the pace and the batches grow with the load.
+//!
+//! ```text
+//! Yard (anyone) --requests--> sequencer --batch + answers--> syncer --answers--> anyone
+//!                                 ^------------- synced --------------|
+//! ```
+//!
+//! The ledger in memory runs ahead of the disk by the batches in flight, but nobody can tell: every answer,
+//! to questions too, goes through the syncer behind the batch it may depend on. If a batch cannot be written,
+//! its answers become errors, the ledger is thrown away and made anew from the log.
+
+mod answer;
+mod compact;
+mod open;
+mod sequencer;
+mod syncer;
+mod waiting;
+
+pub use answer::{Admission, AdmitError, Done, Granted, Submission, YardError};
+pub use open::{Progress, open, open_on};
+
+use bytes::Bytes;
+use rollyard_core::ids::{LeaseNo, Place, RunName};
+use rollyard_core::ledger::{Command, Event, LeaseTerms, Ledger, Want};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+use tokio::sync::{broadcast, oneshot};
+
+use crate::log::ReadError;
+
+/// A run that is open. Clones share it; the last one to go closes it.
+#[derive(Clone)]
+pub struct Yard {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    run: RunName,
+    requests: flume::Sender<Request>,
+    payload: PayloadFn,
+    news: broadcast::Sender<News>,
+    sequencer: Mutex<Option<JoinHandle<()>>>,
+}
+
+type PayloadFn = Box<dyn Fn(Place) -> Result<Bytes, ReadError> + Send + Sync>;
+
+/// Events that are now durable, for whoever listens.
+#[derive(Clone, Debug)]
+pub struct News {
+    pub seq: u64,
+    pub events: Arc<[Event]>,
+}
+
+/// What the sequencer is asked.
+pub(crate) enum Request {
+    Admit { submissions: Vec<Submission>, reply: oneshot::Sender<Result<Vec<Result<Admission, AdmitError>>, YardError>> },
+    Lease { want: Want, terms: LeaseTerms, deadline: Instant, reply: oneshot::Sender<Result<Option<Granted>, YardError>> },
+    Run { command: Command, reply: oneshot::Sender<Result<Done, YardError>> },
+    Ask { question: Question },
+    /// Look again: the syncer is free.
+    Wake,
+    Close,
+}
+
+/// Looks at the ledger, and gives back the closure that tells the asker what it saw.
+type Question = Box<dyn FnOnce(Result<&Ledger, &YardError>) -> Box<dyn FnOnce(Option<YardError>) + Send> + Send>;
+
+/// Requests that may wait for the sequencer; beyond that the askers wait.
+const REQUESTS_WAITING_MAX: usize = 4096;
+
+/// News that a slow listener may lag behind before it is told that it missed some.
+const NEWS_KEPT: usize = 8192;
+
+impl std::fmt::Debug for Yard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Yard").field("run", &self.inner.run).finish_non_exhaustive()
+    }
+}
+
+impl Yard {
+    fn new(
+        run: RunName,
+        requests: flume::Sender<Request>,
+        payload: PayloadFn,
+        news: broadcast::Sender<News>,
+        sequencer: JoinHandle<()>,
+    ) -> Self {
+        let sequencer = Mutex::new(Some(sequencer));
+        Self { inner: Arc::new(Inner { run, requests, payload, news, sequencer }) }
+    }
+
+    pub fn run_name(&self) -> &RunName {
+        &self.inner.run
+    }
+
+    /// Admits rollouts, each for itself: a bad one does not touch the others. Durable when it returns.
+    pub async fn admit(&self, submissions: Vec<Submission>) -> Result<Vec<Result<Admission, AdmitError>>, YardError> {
+        self.request(|reply| Request::Admit { submissions, reply }).await
+    }
+
+    /// Waits until `deadline` for what is wanted. Dropping the future returns a lease nobody would get.
+    pub async fn lease(
+        &self,
+        want: Want,
+        terms: LeaseTerms,
+        deadline: Instant,
+    ) -> Result<Option<Granted>, YardError> {
+        self.request(|reply| Request::Lease { want, terms, deadline, reply }).await
+    }
+
+    pub async fn run(&self, command: Command) -> Result<Done, YardError> {
+        self.request(|reply| Request::Run { command, reply }).await
+    }
+
+    /// Looks at the ledger as it is on disk.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Ledger) -> T + Send + 'static,
+    ) -> Result<T, YardError> {
+        self.request(|reply: oneshot::Sender<Result<T, YardError>>| Request::Ask {
+            question: Box::new(move |ledger| {
+                let seen = ledger.map(look).map_err(Clone::clone);
+                Box::new(move |failed| {
+                    // Nobody listening any more is no reason to worry.
+                    let _gone = reply.send(failed.map_or(seen, Err));
+                })
+            }),
+        })
+        .await
+    }
+
+    /// Returns a lease without waiting for the outcome; for destructors.
+    pub fn return_later(&self, lease: LeaseNo) {
+        let (reply, _nobody) = oneshot::channel();
+        let request = Request::Run { command: Command::Return { lease }, reply };
+        // A full queue or a closed run: the lease goes back when it expires.
+        let _expires_instead = self.inner.requests.try_send(request);
+    }
+
+    /// The bytes of a rollout. Reads the disk, so not for the threads of an async runtime.
+    pub fn payload(&self, place: Place) -> Result<Bytes, ReadError> {
+        (self.inner.payload)(place)
+    }
+
+    /// What happens from now on, as it becomes durable.
+    pub fn news(&self) -> broadcast::Receiver<News> {
+        self.inner.news.subscribe()
+    }
+
+    /// Finishes what was asked, takes a snapshot and closes the log. Waits for it.
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    async fn request<T>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<Result<T, YardError>>) -> Request,
+    ) -> Result<T, YardError> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.requests.send_async(make(reply)).await.map_err(|_| YardError::Closed)?;
+        answer.await.map_err(|_| YardError::Closed)?
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        let thread = self.sequencer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        let _gone_already = self.requests.send(Request::Close);
+        if thread.join().is_err() {
+            tracing::error!(run = %self.run, "the sequencer panicked");
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

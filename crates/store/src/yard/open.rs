@@ -1,0 +1,219 @@
+//! Opens a run from its log, and keeps it open when the log fails.
+
+use rollyard_core::ids::RunName;
+use rollyard_core::ledger::{Event, Ledger, decode_events};
+use rollyard_core::run_config::RunConfig;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::broadcast;
+
+use super::answer::YardError;
+use super::compact::Compaction;
+use super::sequencer::{Clock, Exit, Sequencer};
+use super::syncer::Syncer;
+use super::waiting::Waiting;
+use super::{NEWS_KEPT, REQUESTS_WAITING_MAX, Request, Yard};
+use crate::log::{self, Log, LogError, Parts, Payloads, ReplayError, Stage};
+
+/// How long a failed log is left alone before it is opened again.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+
+/// Bytes of the log read so far, and in total.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// Opens the run kept in `dir`, or begins it with `config` if there is nothing yet.
+pub fn open(run: &RunName, dir: &Path, config: &RunConfig, progress: Progress<'_>) -> Result<Yard, YardError> {
+    let (dir, durability) = (dir.to_owned(), config.durability);
+    let options = move || log::Options { durability, ..log::Options::default() };
+    open_on(run, config, progress, move || log::open(&dir, options()))
+}
+
+/// Opens a run on any log; `open_log` is called again if the log fails and can be opened anew.
+pub fn open_on<L: Log + 'static>(
+    run: &RunName,
+    config: &RunConfig,
+    progress: Progress<'_>,
+    open_log: impl Fn() -> Result<L, LogError> + Send + 'static,
+) -> Result<Yard, YardError> {
+    let loaded = load(open_log()?, config, progress)?;
+    let (requests, inbox) = flume::bounded(REQUESTS_WAITING_MAX);
+    let (news, _) = broadcast::channel(NEWS_KEPT);
+    let payloads = Arc::new(RwLock::new(loaded.parts.reader.clone()));
+    let keeper = Keeper {
+        run: run.as_str().into(),
+        config: config.clone(),
+        open_log,
+        inbox,
+        to_self: requests.downgrade(),
+        news: news.clone(),
+        payloads: Arc::clone(&payloads),
+    };
+    let thread = std::thread::Builder::new()
+        .name(format!("yard {run}"))
+        .spawn(move || keeper.keep(loaded))
+        .map_err(|error| YardError::State(format!("no thread for it: {error}")))?;
+    let payload = move |place| {
+        let reader = payloads.read().unwrap_or_else(PoisonError::into_inner).clone();
+        reader.payload(place)
+    };
+    Ok(Yard::new(run.clone(), requests, Box::new(payload), news, thread))
+}
+
+/// A ledger, and the log it was made from.
+struct Loaded<L: Log> {
+    ledger: Ledger,
+    parts: Parts<L>,
+    snapshot_seq: u64,
+    /// The log was empty: the configuration has to be written down.
+    fresh: bool,
+}
+
+fn load<L: Log>(mut log: L, config: &RunConfig, progress: Progress<'_>) -> Result<Loaded<L>, YardError> {
+    let restored = log.take_snapshot().and_then(|snapshot| match Ledger::restore(&snapshot.bytes) {
+        Ok(ledger) => Some((ledger, snapshot.seq)),
+        Err(error) => {
+            tracing::warn!("a snapshot is not used, the log is replayed from its beginning: {error}");
+            None
+        }
+    });
+    let (mut ledger, snapshot_seq) = restored.unwrap_or_else(|| (Ledger::new(config.clone()), 0));
+    let mut freed = Vec::new();
+    let replayed = log.replay(snapshot_seq + 1, progress, |entry| -> Result<(), String> {
+        for event in decode_events(entry.body).map_err(|e| format!("record {}: {e}", entry.seq))? {
+            ledger.apply(&event, entry.place, &mut freed);
+        }
+        freed.clear();
+        Ok(())
+    });
+    match replayed {
+        Ok(()) => {}
+        Err(ReplayError::Log(error)) => return Err(error.into()),
+        Err(ReplayError::Visit(why)) => return Err(YardError::State(why)),
+    }
+    let mut parts = log.into_parts();
+    let gone = parts.stager.retain(&mut ledger.places());
+    if gone > 0 {
+        tracing::error!(gone, "payloads that the ledger needs are missing from the log; reading them will say so");
+    }
+    let fresh = parts.stager.next_seq() == 1;
+    Ok(Loaded { ledger, parts, snapshot_seq, fresh })
+}
+
+/// Lives on the yard's thread and opens the log again when it has failed.
+struct Keeper<L: Log, F> {
+    run: Arc<str>,
+    config: RunConfig,
+    open_log: F,
+    inbox: flume::Receiver<Request>,
+    to_self: flume::WeakSender<Request>,
+    news: broadcast::Sender<super::News>,
+    payloads: Arc<RwLock<L::Reader>>,
+}
+
+impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
+    fn keep(self, loaded: Loaded<L>) {
+        let mut next = Some(loaded);
+        while let Some(loaded) = next.take() {
+            let Exit::Failed(error) = self.serve(loaded) else { return };
+            tracing::error!(run = %self.run, "the log failed: {error}");
+            let mut why = YardError::Log(error.clone());
+            while next.is_none() {
+                let until = (!error.is_poison()).then(|| Instant::now() + REOPEN_AFTER);
+                if self.refuse_all(&why, until) {
+                    return;
+                }
+                match (self.open_log)().map_err(YardError::from).and_then(|log| load(log, &self.config, &mut |_, _| {})) {
+                    Ok(loaded) => next = Some(loaded),
+                    Err(error) => why = error,
+                }
+            }
+            tracing::info!(run = %self.run, "the log is open again");
+        }
+    }
+
+    fn serve(&self, loaded: Loaded<L>) -> Exit {
+        let Loaded { ledger, parts, snapshot_seq, fresh } = loaded;
+        *self.payloads.write().unwrap_or_else(PoisonError::into_inner) = parts.reader.clone();
+        let (work, work_inbox) = flume::bounded(1);
+        let (synced, synced_inbox) = flume::bounded(1);
+        let syncer = Syncer {
+            run: Arc::clone(&self.run),
+            writer: parts.writer,
+            snapshots: parts.snapshots,
+            work: work_inbox,
+            synced,
+            requests: self.to_self.clone(),
+            news: self.news.clone(),
+        };
+        let config = ledger.config().clone();
+        let mut sequencer: Sequencer<L> = Sequencer {
+            ledger,
+            stager: parts.stager,
+            payloads: parts.reader,
+            requests: self.inbox.clone(),
+            to_self: self.to_self.clone(),
+            syncer: work,
+            synced: synced_inbox,
+            clock: Clock::start(),
+            waiting: Waiting::default(),
+            compaction: Compaction::new(),
+            pending: Default::default(),
+            news: self.news.clone(),
+            in_flight: false,
+            snapshot_seq,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(move || syncer.serve());
+            if fresh {
+                sequencer.begin(config);
+            }
+            let exit = sequencer.serve();
+            sequencer.fail_pending(&match &exit {
+                Exit::Failed(error) => YardError::Log(error.clone()),
+                Exit::Closed => YardError::Closed,
+            });
+            // Hanging up lets the syncer finish, and the scope waits for it.
+            drop(sequencer);
+            exit
+        })
+    }
+
+    /// Answers every request with `why` until then, or for ever. True if asked to close.
+    fn refuse_all(&self, why: &YardError, until: Option<Instant>) -> bool {
+        loop {
+            let request = match until {
+                Some(until) => self.inbox.recv_deadline(until),
+                None => self.inbox.recv().map_err(|_| flume::RecvTimeoutError::Disconnected),
+            };
+            match request {
+                Ok(Request::Close) | Err(flume::RecvTimeoutError::Disconnected) => return true,
+                Err(flume::RecvTimeoutError::Timeout) => return false,
+                Ok(request) => request.refuse(why),
+            }
+        }
+    }
+}
+
+impl Request {
+    fn refuse(self, why: &YardError) {
+        // Whoever has gone away needs no answer.
+        match self {
+            Self::Admit { reply, .. } => drop(reply.send(Err(why.clone()))),
+            Self::Lease { reply, .. } => drop(reply.send(Err(why.clone()))),
+            Self::Run { reply, .. } => drop(reply.send(Err(why.clone()))),
+            Self::Ask { question } => question(Err(why))(Some(why.clone())),
+            Self::Wake | Self::Close => {}
+        }
+    }
+}
+
+impl<L: Log> Sequencer<L> {
+    /// Writes the configuration of a new run down, as its first record.
+    fn begin(&mut self, config: RunConfig) {
+        let command = rollyard_core::ledger::Command::Configure { config, start: None };
+        if let Err(error) = self.run(&command) {
+            tracing::error!("the configuration could not be recorded: {error}");
+        }
+    }
+}
