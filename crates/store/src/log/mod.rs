@@ -61,6 +61,7 @@ pub use error::{LogError, ReadError, ReplayError, StageError};
 pub use lock::DirLock;
 pub use open::{Opened, Options, open};
 pub use reader::Reader;
+pub use replay::fuzz_read;
 pub use rollyard_core::ids::Place;
 pub use rollyard_core::run_config::Durability;
 pub use snapshots::Snapshots;

@@ -64,9 +64,10 @@ pub fn open(dir: &Path, options: Options) -> Result<Opened, LogError> {
     listing.unfinished.iter().try_for_each(|path| dir.remove(path))?;
 
     let (sealed, torn_bytes) = recover(&dir, &listing)?;
-    let checksum = Checksum::new(sealed.first().map_or_else(random_salt, |sealed| sealed.salt));
+    let salt = sealed.first().map(|sealed| sealed.salt);
+    let checksum = Checksum::new(salt.unwrap_or_else(random_salt));
     let committed_seq = sealed.last().map_or(0, |last| last.next_seq() - 1);
-    let snapshot = snapshots::newest(&dir, &listing, checksum, committed_seq)?;
+    let snapshot = snapshots::newest(&dir, &listing, salt, committed_seq)?;
 
     let with_log = sealed.iter().filter(|sealed| sealed.has_log);
     let stager = Stager {
@@ -206,7 +207,7 @@ fn recover_last(dir: &Directory, segment: SegmentNo) -> Result<(Option<Sealed>, 
     if scan.count() == 0 {
         dir.remove(&path)?;
         dir.sync()?;
-        return Ok((None, torn));
+        return Ok((None, scan.end as u64 + torn));
     }
     // Synced even when nothing is cut: the records may so far be in the page cache only.
     let edited = dir.disk.edit(&path).and_then(|file| {

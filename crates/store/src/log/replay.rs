@@ -85,3 +85,12 @@ pub(super) fn finish(
     history.write(dir, &sealed)?;
     Ok(sealed)
 }
+
+/// Reads bytes as every kind of file in turn, for fuzz targets: returns how many records it saw.
+#[must_use]
+pub fn fuzz_read(bytes: &[u8]) -> usize {
+    let in_segment = scan(bytes).map_or(0, |scan| scan.entries().count());
+    let hist = FileHeader::decode(Kind::Hist, bytes).ok();
+    let in_history = hist.and_then(|header| read_history(bytes, &header)).map_or(0, Iterator::count);
+    in_segment + in_history
+}

@@ -40,11 +40,13 @@ impl KeepSnapshots for Snapshots {
     }
 }
 
-/// The newest sound snapshot of this log that is not newer than the log itself.
+/// The newest sound snapshot of the log with this salt, and not newer than its last record.
+///
+/// A log without records has no salt yet. A snapshot beside it says that it once had.
 pub(super) fn newest(
     dir: &Directory,
     listing: &Listing,
-    checksum: Checksum,
+    salt: Option<u64>,
     last_seq: u64,
 ) -> Result<Option<Snapshot>, LogError> {
     for &seq in listing.snapshots.iter().rev() {
@@ -57,14 +59,19 @@ pub(super) fn newest(
         };
         bytes.drain(..FILE_HEADER_LEN.min(bytes.len()));
         let sound = |header: &FileHeader| {
-            header.salt == checksum.salt() && header.seq == seq && header.content_crc == checksum.of(&bytes)
+            salt.is_none_or(|salt| salt == header.salt)
+                && header.seq == seq
+                && header.content_crc == Checksum::new(header.salt).of(&bytes)
         };
         match header.filter(sound) {
             None => tracing::warn!(path = %path.display(), "a snapshot is damaged: the replay is longer"),
             Some(_) if seq <= last_seq => return Ok(Some(Snapshot { seq, bytes })),
-            // Without fsync the power may go after the snapshot was synced and before the log was.
+            // Without fsync the power may go after the snapshot was synced and before the log was. It must
+            // not wait here until other records have got the numbers that it was taken after.
             Some(header) if header.count == 0 => {
-                tracing::warn!(path = %path.display(), "a snapshot is newer than the log and left aside");
+                tracing::warn!(path = %path.display(), "a snapshot is newer than the log and is removed");
+                dir.remove(&path)?;
+                dir.sync()?;
             }
             Some(_) => {
                 let what = format!("taken after record {seq}, but the log ends with {last_seq}");

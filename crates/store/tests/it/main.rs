@@ -4,4 +4,8 @@
 
 mod archive;
 mod conformance;
+mod faults;
+mod faulty;
+mod fixture;
+mod model;
 mod support;
