@@ -1,1 +1,8 @@
-//! (being written)
+//! Bytes at rest.
+//!
+//! [`log`] is the write-ahead log that every run stands on. It knows nothing of rollouts or groups: what it
+//! keeps are opaque bytes, so that the ledger may change its mind about an event without touching a file
+//! format. [`yard`] is an open run: the core decides, the log remembers, and callers are answered in between.
+
+pub mod log;
+pub mod yard;

@@ -100,6 +100,11 @@ impl Ledger {
         self.leases.iter().map(|(no, lease)| (*no, lease))
     }
 
+    /// Leases that readers have now.
+    pub fn leases_out(&self) -> usize {
+        self.lease_deadlines.len()
+    }
+
     pub fn lease_ending(&self, no: LeaseNo) -> Option<Ending> {
         self.ended.iter().rev().find(|(ended, _)| *ended == no).map(|(_, ending)| *ending)
     }
