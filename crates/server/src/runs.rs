@@ -63,9 +63,9 @@ impl Runs {
         for entry in std::fs::read_dir(dir.join("runs")).map_err(folder)? {
             let name = entry.map_err(folder)?.file_name();
             match name.to_str().map(RunName::try_from) {
-                Some(Ok(run)) => runs.open_run(&run, &runs.defaults, &mut report)?,
+                Some(Ok(run)) => drop(runs.open_run(&run, &runs.defaults, &mut report)?),
                 _ => tracing::warn!(?name, "not a run, left alone"),
-            };
+            }
         }
         let run = RunName::try_from(DEFAULT_RUN).map_err(|e| folder(io::Error::other(e)))?;
         if runs.find(DEFAULT_RUN).is_err() {

@@ -1,7 +1,7 @@
 //! Opens a run from its log, and keeps it open when the log fails.
 
 use rollyard_core::ids::RunName;
-use rollyard_core::ledger::{Event, Ledger, decode_events};
+use rollyard_core::ledger::{Ledger, decode_events};
 use rollyard_core::run_config::RunConfig;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
