@@ -92,21 +92,29 @@ pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
     })
 }
 
+/// A field that is absent is `None`; one that is null is there, and wrong.
 #[derive(Deserialize)]
 struct WireItem<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     uid: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     instance_id: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "present")]
     messages: Option<Messages>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     reward: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     extra_info: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     weight_version: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     epoch: Option<&'a RawValue>,
+}
+
+fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// A list of message objects, of which only the end matters here.
@@ -221,7 +229,7 @@ fn diagnose(bytes: &[u8], error: &serde_json::Error) -> ItemError {
     }
     #[derive(Deserialize)]
     struct OnlyMessages<'a> {
-        #[serde(borrow)]
+        #[serde(borrow, default, deserialize_with = "present")]
         messages: Option<&'a RawValue>,
     }
     match serde_json::from_slice::<OnlyMessages<'_>>(bytes) {
@@ -329,11 +337,17 @@ mod tests {
         refused(r#""u1""#, "\"\"", &["uid", "\"\"", "non-empty"]);
         refused(r#""u1""#, "[1]", &["uid", "[1]"]);
         refused(":7,", ":1.5,", &["instance_id", "1.5"]);
-        refused(":7,", ":null,", &["instance_id"]);
+        refused(":7,", ":null,", &["instance_id", "null"]);
         refused(":7,", ":true,", &["instance_id", "true"]);
         refused("0.5", "\"high\"", &["reward", "high", "finite number"]);
         refused("0.5", "1e999", &["reward", "1e999"]);
-        refused("0.5", "null", &["reward"]);
+        refused("0.5", "null", &["reward", "null"]);
+        refused(
+            r#"[{"role":"user","content":"hi"},
+        {"role":"assistant","content":"yo"}]"#,
+            "null",
+            &["messages", "null"],
+        );
         refused("0.5", "{\"a\":1}", &["reward"]);
         refused(r#""extra_info":{}"#, r#""extra_info":"x""#, &["extra_info", "\"x\"", "object"]);
         refused(r#"[{"role":"user","content":"hi"},"#, r#"["hi","#, &["messages", "hi", "list of message"]);
