@@ -19,6 +19,7 @@ import os
 import socket
 import statistics
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -78,7 +79,7 @@ class Buffer:
         self.seen: set[str] = set()
         # Ordered by last write, so that the timed-out groups are at the front.
         self.open: dict[str, tuple[float, list[Row]]] = {}
-        self.ready: dict[str, list[Row]] = {}
+        self.ready: deque[list[Row]] = deque()
         self.rewards_since_read: dict[str, list[float]] = {}
         self.total_written = 0
         self.total_read = 0
@@ -93,7 +94,7 @@ class Buffer:
         self.held += 1
         self.rewards_since_read.setdefault(instance, []).append(row["reward"])
         if len(group) >= self.group_size:
-            self._close(group)
+            self.ready.append(group)
         else:
             self.open[instance] = (time.monotonic(), group)
         return len(group)
@@ -106,28 +107,32 @@ class Buffer:
                 return
             del self.open[instance]
             if len(group) >= math.ceil(0.7 * self.group_size):
-                self._close(group)
+                self.ready.append(group)
             else:
                 self.held -= len(group)
 
-    def choose(self, batch_size: int) -> tuple[list[str], list[Row]]:
-        """The groups that a read would take (by their first uid), and the rows it would return."""
-        taken: list[str] = []
+    def choose(self, batch_size: int) -> tuple[int, list[Row]]:
+        """How many ready groups a read would take, and the rows it would return."""
         rows: list[Row] = []
-        for key, group in self.ready.items():
+        for taken, group in enumerate(self.ready):
             processed = process(group, self.group_size)
             if processed and 0 <= batch_size < len(rows) + len(processed):
-                break
-            taken.append(key)
+                return taken, rows
             rows.extend(processed)
-        return taken, rows
+        return len(self.ready), rows
 
-    def take(self, keys: list[str]) -> None:
-        for key in keys:
-            count = len(self.ready.pop(key))
-            self.held -= count
-            self.total_read += count
+    def take(self, groups: int) -> list[str]:
+        uids = [row["uid"] for _ in range(groups) for row in self.ready.popleft()]
+        self.held -= len(uids)
+        self.total_read += len(uids)
         self.rewards_since_read.clear()
+        return uids
+
+    def skip(self, uid: str) -> None:
+        """An item of the file that was read in an earlier life."""
+        self.seen.add(uid)
+        self.total_written += 1
+        self.total_read += 1
 
     def meta_info(self) -> Row:
         rewards = [reward for group in self.rewards_since_read.values() for reward in group]
@@ -140,11 +145,8 @@ class Buffer:
             "reward_min": min(rewards, default=0),
             "reward_max": max(rewards, default=0),
             "reward_std": statistics.stdev(rewards) if len(rewards) > 1 else 0,
-            "finished_groups": [group[0]["instance_id"] for group in self.ready.values()],
+            "finished_groups": [group[0]["instance_id"] for group in self.ready],
         }
-
-    def _close(self, group: list[Row]) -> None:
-        self.ready[group[0]["uid"]] = group
 
 
 def process(group: list[Row], group_size: int) -> list[Row]:
@@ -203,8 +205,8 @@ def make_app(buffer: Buffer, journal: Journal) -> FastAPI:
             return envelope("Not enough data is ready", success=False)
         meta_info = buffer.meta_info()
         # Taken before the wait for the disk, so that no other read can take them too.
-        buffer.take(taken)
-        await journal.append(json.dumps({"taken": taken}).encode())
+        uids = buffer.take(taken)
+        await journal.append(json.dumps({"taken": uids}).encode())
         return envelope(f"Read {len(rows)} items", data=rows, meta_info=meta_info)
 
     @app.get("/buffer/stats")
@@ -222,12 +224,20 @@ def make_app(buffer: Buffer, journal: Journal) -> FastAPI:
     return app
 
 
+TAKEN = b'{"taken":'
+
+
 def replay(buffer: Buffer, journal: Journal) -> None:
+    # By uid, not by group: syncs overlap, so the order of the file need not be the order of arrival.
+    taken = {uid for line in journal.lines() if line.startswith(TAKEN) for uid in json.loads(line)["taken"]}
     for line in journal.lines():
-        if line.startswith(b'{"taken":'):
-            buffer.take(json.loads(line)["taken"])
+        if line.startswith(TAKEN):
+            continue
+        row = Item.model_validate_json(line).model_dump()
+        if row["uid"] in taken:
+            buffer.skip(row["uid"])
         else:
-            buffer.add(Item.model_validate_json(line).model_dump())
+            buffer.add(row)
 
 
 class TalkingServer(uvicorn.Server):

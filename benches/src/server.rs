@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -120,9 +120,10 @@ impl Process {
         let process = Self { child, drain: Some(drain) };
         match ready.recv_timeout(Duration::from_secs(START_SECS_MAX)) {
             Ok(address) => Ok((process, address)),
-            Err(_) => {
+            Err(RecvTimeoutError::Timeout) => {
                 bail!("no line {READY:?}… within {START_SECS_MAX} s from {command:?}: {}", read_log(folder))
             }
+            Err(RecvTimeoutError::Disconnected) => bail!("{command:?} ended early: {}", read_log(folder)),
         }
     }
 
