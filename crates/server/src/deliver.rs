@@ -46,7 +46,12 @@ pub(crate) enum Shape {
 /// The rows of these groups as a JSON answer.
 ///
 /// `lease` is theirs; without one (a peek) damaged rows are left out instead of dropped.
-pub(crate) fn answer(yard: Yard, lease: Option<LeaseNo>, groups: Vec<LeasedGroup>, frameset: Frameset) -> Response {
+pub(crate) fn answer(
+    yard: Yard,
+    lease: Option<LeaseNo>,
+    groups: Vec<LeasedGroup>,
+    frameset: Frameset,
+) -> Response {
     let writer =
         Writer { yard, lease, groups: groups.into(), shape: frameset.shape, first: true, out: Vec::new() };
     let state = State { writer: Some(writer), before: Some(frameset.before), after: frameset.after };
@@ -226,7 +231,13 @@ pub(crate) struct FollowedBody {
 }
 
 impl FollowedBody {
-    pub(crate) fn new(body: Body, receipt: Receipt, watch: Arc<Watch>, request: u64, tasks: TaskTracker) -> Self {
+    pub(crate) fn new(
+        body: Body,
+        receipt: Receipt,
+        watch: Arc<Watch>,
+        request: u64,
+        tasks: TaskTracker,
+    ) -> Self {
         Self { body, open: Some((receipt, watch, request)), tasks }
     }
 }

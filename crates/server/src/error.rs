@@ -25,7 +25,6 @@ pub(crate) struct ApiError {
 
 /// The body of an error answer.
 #[derive(Serialize, ToSchema)]
-#[expect(dead_code, reason = "its shape is for the OpenAPI page; the answer itself is built below")]
 pub(crate) struct ErrorAnswer {
     error: ErrorDetail,
 }

@@ -149,8 +149,13 @@ mod tests {
     fn a_token_is_needed_where_one_is_set() {
         let host = ("host", "10.0.0.7:8889");
         assert_eq!(check(Some("s3cret"), &[host]), Err("unauthorized"));
-        for given in ["Bearer wrong", "Bearer s3cre", "Bearer s3crets", "Basic !!", "s3cret", "Digest s3cret"] {
-            assert_eq!(check(Some("s3cret"), &[host, ("authorization", given)]), Err("unauthorized"), "{given}");
+        for given in ["Bearer wrong", "Bearer s3cre", "Bearer s3crets", "Basic !!", "s3cret", "Digest s3cret"]
+        {
+            assert_eq!(
+                check(Some("s3cret"), &[host, ("authorization", given)]),
+                Err("unauthorized"),
+                "{given}"
+            );
         }
         assert_eq!(check(Some("s3cret"), &[host, ("authorization", "Bearer s3cret")]), Ok(()));
         // user:s3cret

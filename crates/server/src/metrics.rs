@@ -78,7 +78,9 @@ fn route_of(path: &str) -> String {
         }
     }
     match parts.get(1).copied() {
-        Some("" | "buffer" | "get_rollout_data" | "start_rollout" | "runs" | "api" | "healthz" | "metrics") => {
+        Some(
+            "" | "buffer" | "get_rollout_data" | "start_rollout" | "runs" | "api" | "healthz" | "metrics",
+        ) => {
             let known = parts.len() <= 7 && parts.iter().all(|part| part.len() <= 20);
             if known { parts.join("/") } else { "other".to_owned() }
         }
@@ -97,9 +99,8 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     let dropped: Family<Dropped, Gauge> = Family::default();
     for yard in app.runs.all() {
         let run = yard.run_name().to_string();
-        let (books, open, ready) = yard
-            .ask(|ledger| (ledger.books().clone(), ledger.open_groups(), ledger.ready_groups()))
-            .await?;
+        let (books, open, ready) =
+            yard.ask(|ledger| (ledger.books().clone(), ledger.open_groups(), ledger.ready_groups())).await?;
         let set = |family: &Family<Column, Gauge>, column, value: u64| {
             family.get_or_create(&Column { run: run.clone(), column }).set(value as i64);
         };

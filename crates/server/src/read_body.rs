@@ -15,7 +15,8 @@ const DISCARDED_BYTES_MAX: usize = 2 << 30;
 const DISCARDED_WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) async fn read_body(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let declared =
+        headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > bytes_max as u64) {
         discard(body);
         return Err(too_large(bytes_max));

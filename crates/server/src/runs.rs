@@ -76,10 +76,9 @@ impl Runs {
 
     pub fn find(&self, name: &str) -> Result<Yard, RunError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        open.get(name).cloned().ok_or_else(|| RunError::Unknown {
-            name: name.to_owned(),
-            known: open.keys().cloned().collect(),
-        })
+        open.get(name)
+            .cloned()
+            .ok_or_else(|| RunError::Unknown { name: name.to_owned(), known: open.keys().cloned().collect() })
     }
 
     pub fn all(&self) -> Vec<Yard> {

@@ -119,7 +119,8 @@ async fn take(app: &App, yard: Yard, asked: Asked) -> Result<Response, ApiError>
         () = app.stopping.cancelled() => None,
     };
     let Some(granted) = granted else {
-        return Ok(Json(envelope(false, "Not enough finished groups yet", Value::Object(Map::new()))).into_response());
+        return Ok(Json(envelope(false, "Not enough finished groups yet", Value::Object(Map::new())))
+            .into_response());
     };
     let count: usize = granted.groups.iter().map(|group| group.rows.len()).sum();
     let frameset = list_of_rows(&format!("Read {count} items"), &granted.meta)?;
@@ -151,16 +152,24 @@ async fn peek(OfRun(yard): OfRun, Query(query): Query<Map<String, Value>>) -> Re
     let want = Asked::from_object(&query)?.want;
     let (groups, meta) = yard.ask(move |ledger| (ledger.peek(want), ledger.meta())).await?;
     let Some(groups) = groups else {
-        return Ok(Json(envelope(false, "Not enough finished groups yet", Value::Object(Map::new()))).into_response());
+        return Ok(Json(envelope(false, "Not enough finished groups yet", Value::Object(Map::new())))
+            .into_response());
     };
     let count: usize = groups.iter().map(|group| group.rows.len()).sum();
-    Ok(deliver::answer(yard, None, groups, list_of_rows(&format!("A read would return {count} items"), &meta)?))
+    Ok(deliver::answer(
+        yard,
+        None,
+        groups,
+        list_of_rows(&format!("A read would return {count} items"), &meta)?,
+    ))
 }
 
 /// The size of the buffer, and the books.
 #[utoipa::path(get, path = "/buffer/stats", tag = "buffer", responses((status = 200, body = Value)))]
 async fn stats(OfRun(yard): OfRun) -> Result<Response, ApiError> {
-    let seen = yard.ask(|ledger| (ledger.books().clone(), ledger.config().max_buffer_size, ledger.ready_groups())).await?;
+    let seen = yard
+        .ask(|ledger| (ledger.books().clone(), ledger.config().max_buffer_size, ledger.ready_groups()))
+        .await?;
     let (books, max_size, ready) = seen;
     let stats = json!({
         "current_size": books.held,
@@ -194,7 +203,13 @@ impl Asked {
             Some(value) => match whole(value) {
                 Some(-1) => Want::All,
                 Some(count) if count > 0 => Want::Rows(usize::try_from(count).unwrap_or(usize::MAX)),
-                _ => return Err(wrong("batch_size", value, "a number of items above 0, or -1 for all that are ready")),
+                _ => {
+                    return Err(wrong(
+                        "batch_size",
+                        value,
+                        "a number of items above 0, or -1 for all that are ready",
+                    ));
+                }
             },
         };
         let timeout = match object.get("timeout") {

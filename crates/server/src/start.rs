@@ -36,7 +36,10 @@ pub(crate) async fn start_rollout(
         (None, None | Some(Value::Null)) => DEFAULT_RUN,
         (None, Some(Value::String(name))) => name,
         (None, Some(other)) => {
-            return Err(ApiError::bad("wrong_field", format!("field \"run\" is {other}, but must be a text")));
+            return Err(ApiError::bad(
+                "wrong_field",
+                format!("field \"run\" is {other}, but must be a text"),
+            ));
         }
     };
     let run = RunName::try_from(name)?;
@@ -114,7 +117,8 @@ fn knobs(payload: &Map<String, Value>) -> Map<String, Value> {
 
 /// A path from a request is only ever looked at inside the folders named at start.
 fn check_input_file(file: &Value, roots: &[PathBuf]) -> Result<(), ApiError> {
-    let refuse = |why: String| Err(ApiError::bad("unreadable_input_file", format!("input_file {file}: {why}")));
+    let refuse =
+        |why: String| Err(ApiError::bad("unreadable_input_file", format!("input_file {file}: {why}")));
     let Value::String(path) = file else {
         return refuse("must be a path".to_owned());
     };
@@ -125,7 +129,8 @@ fn check_input_file(file: &Value, roots: &[PathBuf]) -> Result<(), ApiError> {
     };
     // Nothing is said about what lies outside, not even whether it exists.
     let Ok(real) = Path::new(path).canonicalize() else {
-        let lexically_inside = !path.contains("..") && roots.iter().any(|root| Path::new(path).starts_with(root));
+        let lexically_inside =
+            !path.contains("..") && roots.iter().any(|root| Path::new(path).starts_with(root));
         return if lexically_inside { refuse("no such file".to_owned()) } else { outside() };
     };
     if !roots.iter().any(|root| real.starts_with(root)) {

@@ -24,8 +24,7 @@ impl Ledger {
     pub fn decide(&self, command: &Command, now: Time) -> Result<Events, Refusal> {
         match command {
             Command::Configure { config, start }
-                if *config == self.config
-                    && (start.is_none() || *start == self.start) =>
+                if *config == self.config && (start.is_none() || *start == self.start) =>
             {
                 Ok(smallvec![])
             }

@@ -5,7 +5,7 @@
 //! blame, so that the writer is told its name and value.
 
 use serde::Deserialize;
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -69,6 +69,8 @@ pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
         return Err(ItemError::Empty);
     }
     let wire: WireItem<'_> = match serde_json::from_slice(bytes) {
+        // A list would be taken for the fields in their order.
+        Ok(_) if !bytes.trim_ascii_start().starts_with(b"{") => return Err(not_an_object(bytes)),
         Ok(wire) => wire,
         Err(error) => return Err(diagnose(bytes, &error)),
     };
@@ -92,21 +94,29 @@ pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
     })
 }
 
+/// A field that is absent is `None`; one that is null is there, and wrong.
 #[derive(Deserialize)]
 struct WireItem<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     uid: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     instance_id: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "present")]
     messages: Option<Messages>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     reward: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     extra_info: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     weight_version: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     epoch: Option<&'a RawValue>,
+}
+
+fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// A list of message objects, of which only the end matters here.
@@ -114,10 +124,41 @@ struct Messages {
     last_has_text: bool,
 }
 
-#[derive(Deserialize)]
-struct WireMessage<'a> {
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
+/// A message object: whether its content has text.
+struct WireMessage {
+    has_text: bool,
+}
+
+impl<'de> Deserialize<'de> for WireMessage {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = WireMessage;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a message object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WireMessage, A::Error> {
+                #[derive(Deserialize)]
+                #[serde(field_identifier, rename_all = "lowercase")]
+                enum Key {
+                    Content,
+                    #[serde(other)]
+                    Other,
+                }
+                let mut has_text = false;
+                while let Some(key) = map.next_key()? {
+                    match key {
+                        Key::Content => has_text = text_in(map.next_value()?),
+                        Key::Other => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(WireMessage { has_text })
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
 }
 
 impl<'de> Deserialize<'de> for Messages {
@@ -132,8 +173,8 @@ impl<'de> Deserialize<'de> for Messages {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Messages, A::Error> {
                 let mut last_has_text = false;
-                while let Some(message) = seq.next_element::<WireMessage<'de>>()? {
-                    last_has_text = message.content.is_some_and(has_text);
+                while let Some(message) = seq.next_element::<WireMessage>()? {
+                    last_has_text = message.has_text;
                 }
                 Ok(Messages { last_has_text })
             }
@@ -142,7 +183,7 @@ impl<'de> Deserialize<'de> for Messages {
     }
 }
 
-fn has_text(content: &RawValue) -> bool {
+fn text_in(content: &RawValue) -> bool {
     match content.get().as_bytes() {
         [b'"', text @ .., b'"'] => !text.trim_ascii().is_empty(),
         [b'[', parts @ .., b']'] => !parts.trim_ascii().is_empty(),
@@ -205,6 +246,10 @@ fn shorten(text: &str) -> String {
     format!("{}…", text.chars().take(SHOWN).collect::<String>())
 }
 
+fn not_an_object(bytes: &[u8]) -> ItemError {
+    ItemError::NotAnObject(shorten(&String::from_utf8_lossy(bytes.trim_ascii())))
+}
+
 /// The slow path: why did the fast one fail?
 fn diagnose(bytes: &[u8], error: &serde_json::Error) -> ItemError {
     if let Some(found) = not_a_number(bytes, error) {
@@ -213,15 +258,12 @@ fn diagnose(bytes: &[u8], error: &serde_json::Error) -> ItemError {
     if serde_json::from_slice::<IgnoredAny>(bytes).is_err() {
         return ItemError::NotJson(error.to_string());
     }
-    let Ok(whole) = serde_json::from_slice::<&RawValue>(bytes) else {
-        return ItemError::NotJson(error.to_string());
-    };
-    if !whole.get().starts_with('{') {
-        return ItemError::NotAnObject(shorten(whole.get()));
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return not_an_object(bytes);
     }
     #[derive(Deserialize)]
     struct OnlyMessages<'a> {
-        #[serde(borrow)]
+        #[serde(borrow, default, deserialize_with = "present")]
         messages: Option<&'a RawValue>,
     }
     match serde_json::from_slice::<OnlyMessages<'_>>(bytes) {
@@ -329,14 +371,21 @@ mod tests {
         refused(r#""u1""#, "\"\"", &["uid", "\"\"", "non-empty"]);
         refused(r#""u1""#, "[1]", &["uid", "[1]"]);
         refused(":7,", ":1.5,", &["instance_id", "1.5"]);
-        refused(":7,", ":null,", &["instance_id"]);
+        refused(":7,", ":null,", &["instance_id", "null"]);
         refused(":7,", ":true,", &["instance_id", "true"]);
         refused("0.5", "\"high\"", &["reward", "high", "finite number"]);
         refused("0.5", "1e999", &["reward", "1e999"]);
-        refused("0.5", "null", &["reward"]);
+        refused("0.5", "null", &["reward", "null"]);
+        refused(
+            r#"[{"role":"user","content":"hi"},
+        {"role":"assistant","content":"yo"}]"#,
+            "null",
+            &["messages", "null"],
+        );
         refused("0.5", "{\"a\":1}", &["reward"]);
         refused(r#""extra_info":{}"#, r#""extra_info":"x""#, &["extra_info", "\"x\"", "object"]);
         refused(r#"[{"role":"user","content":"hi"},"#, r#"["hi","#, &["messages", "hi", "list of message"]);
+        refused(r#"{"role":"user","content":"hi"}"#, r#"["user","hi"]"#, &["messages", "list of message"]);
         refused("\"messages\"", "\"message\"", &["messages", "missing"]);
         refused("\"mine\":", "\"weight_version\":-1,\"mine\":", &["weight_version", "-1"]);
     }

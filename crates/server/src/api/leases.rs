@@ -85,8 +85,12 @@ async fn lease(
     };
     let before = head(granted.lease, granted.until, &json!(granted.meta));
     let patience = Duration::from_secs_f64(ask.lease_seconds.unwrap_or(SECS_MAX));
-    let receipt =
-        Receipt { yard: yard.clone(), lease: granted.lease, auto: false, deadline: Instant::now() + patience };
+    let receipt = Receipt {
+        yard: yard.clone(),
+        lease: granted.lease,
+        auto: false,
+        deadline: Instant::now() + patience,
+    };
     let frameset = Frameset { before, after: "]}", shape: Shape::Groups };
     let mut response = deliver::answer(yard, Some(granted.lease), granted.groups, frameset);
     response.extensions_mut().insert(receipt);
@@ -172,7 +176,10 @@ fn lease_no(path: &HashMap<String, String>) -> Result<LeaseNo, ApiError> {
 #[utoipa::path(post, path = "/runs/{run}/leases/{lease}/ack", tag = "leases",
     params(("run" = String, Path), ("lease" = u64, Path)),
     responses((status = 200, body = DoneAnswer), (status = 404, body = ErrorAnswer), (status = 410, body = ErrorAnswer)))]
-async fn ack(OfRun(yard): OfRun, Path(path): Path<HashMap<String, String>>) -> Result<Json<DoneAnswer>, ApiError> {
+async fn ack(
+    OfRun(yard): OfRun,
+    Path(path): Path<HashMap<String, String>>,
+) -> Result<Json<DoneAnswer>, ApiError> {
     run(&yard, Command::Ack { lease: lease_no(&path)? }).await
 }
 

@@ -58,7 +58,14 @@ async fn write_many(
     OfRun(yard): OfRun,
     mut body: Body,
 ) -> Result<Json<Written>, ApiError> {
-    let mut bulk = Bulk { yard, written: Written::default(), line: 0, numbers: Vec::new(), waiting: Vec::new(), bytes: 0 };
+    let mut bulk = Bulk {
+        yard,
+        written: Written::default(),
+        line: 0,
+        numbers: Vec::new(),
+        waiting: Vec::new(),
+        bytes: 0,
+    };
     let mut tail = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
@@ -71,13 +78,17 @@ async fn write_many(
             bulk.push(line.slice(..end)).await?;
         }
         if tail.len() > app.settings.body_bytes_max {
-            let message =
-                format!("line {} is larger than {} bytes (--max-body-bytes)", bulk.line + 1, app.settings.body_bytes_max);
+            let message = format!(
+                "line {} is larger than {} bytes (--max-body-bytes)",
+                bulk.line + 1,
+                app.settings.body_bytes_max
+            );
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "line_too_large", message));
         }
     }
     bulk.push(tail.freeze()).await?;
     bulk.flush().await?;
+    bulk.written.rejected.sort_by_key(|rejected| rejected.line);
     Ok(Json(bulk.written))
 }
 
@@ -225,7 +236,10 @@ fn unknown(uid: &str) -> ApiError {
 #[utoipa::path(get, path = "/runs/{run}/rollouts/{uid}", tag = "rollouts",
     params(("run" = String, Path), ("uid" = String, Path)),
     responses((status = 200, body = FateAnswer), (status = 404, body = ErrorAnswer)))]
-async fn fate(OfRun(yard): OfRun, Path(path): Path<HashMap<String, String>>) -> Result<Json<FateAnswer>, ApiError> {
+async fn fate(
+    OfRun(yard): OfRun,
+    Path(path): Path<HashMap<String, String>>,
+) -> Result<Json<FateAnswer>, ApiError> {
     let uid = uid_of(&path);
     let asked = uid.clone();
     yard.ask(move |ledger| tell(ledger, &asked)).await?.map(Json).ok_or_else(|| unknown(&uid))

@@ -17,8 +17,9 @@ pub enum LogError {
     #[error("cannot {doing}: {cause}: {}", path.display())]
     Io { doing: &'static str, cause: Arc<io::Error>, path: PathBuf },
 
-    /// The kernel may have dropped what was written and call the next sync a success. Only a new
-    /// process, which reads what is really there, may open this log again.
+    /// The kernel may have dropped what was written and call the next sync a success. Whoever trusts
+    /// this process's view of the disk would answer for records that are not there, so only a new process
+    /// may open this log again; it writes the last batch once more before it relies on it.
     #[error("cannot sync, so what is on the disk is unknown until a restart: {cause}: {}", path.display())]
     Sync { cause: Arc<io::Error>, path: PathBuf },
 

@@ -20,7 +20,7 @@ use super::writer::Writer;
 use rollyard_core::run_config::Durability;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -209,12 +209,17 @@ fn recover_last(dir: &Directory, segment: SegmentNo) -> Result<(Option<Sealed>, 
         dir.sync()?;
         return Ok((None, scan.end as u64 + torn));
     }
-    // Synced even when nothing is cut: the records may so far be in the page cache only.
-    let edited = dir.disk.edit(&path).and_then(|file| {
+    // The last batch may so far be in the page cache only; and if its sync has failed, the cache believes
+    // that it is on the disk. Writing it once more makes the sync mean something.
+    let last_write = scan.last_write();
+    let edit = || {
+        let file = dir.disk.edit(&path)?;
+        let again = bytes.get(last_write.clone()).unwrap_or_default();
+        file.write_all_at(&mut [IoSlice::new(again)], last_write.start as u64)?;
         file.truncate(scan.end as u64)?;
         Ok(file)
-    });
-    let file = edited.map_err(|cause| LogError::io("truncate a segment", &path, cause))?;
+    };
+    let file = edit().map_err(|cause| LogError::io("finish a segment", &path, cause))?;
     file.sync().map_err(|cause| LogError::sync(&path, cause))?;
     Ok((Some(finish(dir, segment, &scan, scan.end as u64)?), torn))
 }

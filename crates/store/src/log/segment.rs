@@ -117,16 +117,18 @@ impl<'a> Scan<'a> {
         })
     }
 
+    /// The last batch, and what was written together with it.
+    #[must_use]
+    pub fn last_write(&self) -> Range<usize> {
+        let is_first = self.batches.len() <= 1;
+        let start = self.batches.last().filter(|_| !is_first).map_or(0, |last| last.offset);
+        start..self.end
+    }
+
     /// How many records there are.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.batches.iter().map(|found| u64::from(found.header.count)).sum()
-    }
-
-    /// Whether every batch was synced before the next.
-    #[must_use]
-    pub fn is_fsync(&self) -> bool {
-        self.batches.iter().all(|found| found.header.fsync)
     }
 
     fn frames(&self) -> impl Iterator<Item = (u64, Frame<'a>)> {

@@ -97,3 +97,27 @@ impl Stage for Stager {
         self.live.sparse(self.segment, live_share_max)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Commit;
+    use crate::log::format::{FileHeader, Kind};
+
+    #[test]
+    fn version_1_is_still_written_byte_for_byte() {
+        let expected = include_bytes!("../../tests/fixtures/log-v1/00000002.log");
+        let header = FileHeader::decode(Kind::Log, expected).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = crate::log::open(dir.path(), crate::log::Options::default()).unwrap();
+        (log.stager.checksum, log.stager.segment) = (Checksum::new(header.salt), header.segment);
+        (log.stager.next_seq, log.writer.committed_seq) = (header.seq, header.seq - 1);
+        for n in 4..=6_usize {
+            let payload: Vec<u8> = (0..700).map(|i| (n * 31 + i * 7) as u8 | 1).collect();
+            log.stager.stage(format!("record {n}").as_bytes(), payload.into()).unwrap();
+        }
+        log.writer.commit(log.stager.take_batch().unwrap()).unwrap();
+        log.writer.close().unwrap();
+        assert_eq!(std::fs::read(dir.path().join("00000002.log")).unwrap(), expected);
+    }
+}

@@ -62,7 +62,11 @@ impl Compaction {
         self.moves = ledger
             .groups()
             .flat_map(|(group, known)| {
-                known.rollouts.iter().map(move |rollout| Move { group, uid: rollout.uid, place: rollout.place })
+                known.rollouts.iter().map(move |rollout| Move {
+                    group,
+                    uid: rollout.uid,
+                    place: rollout.place,
+                })
             })
             .filter(|found| SegmentNo::of(found.place) == sparse.segment)
             .collect();

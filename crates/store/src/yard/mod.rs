@@ -59,17 +59,31 @@ pub struct News {
 
 /// What the sequencer is asked.
 pub(crate) enum Request {
-    Admit { submissions: Vec<Submission>, reply: oneshot::Sender<Result<Vec<Result<Admission, AdmitError>>, YardError>> },
-    Lease { want: Want, terms: LeaseTerms, deadline: Instant, reply: oneshot::Sender<Result<Option<Granted>, YardError>> },
-    Run { command: Command, reply: oneshot::Sender<Result<Done, YardError>> },
-    Ask { question: Question },
+    Admit {
+        submissions: Vec<Submission>,
+        reply: oneshot::Sender<Result<Vec<Result<Admission, AdmitError>>, YardError>>,
+    },
+    Lease {
+        want: Want,
+        terms: LeaseTerms,
+        deadline: Instant,
+        reply: oneshot::Sender<Result<Option<Granted>, YardError>>,
+    },
+    Run {
+        command: Command,
+        reply: oneshot::Sender<Result<Done, YardError>>,
+    },
+    Ask {
+        question: Question,
+    },
     /// Look again: the syncer is free.
     Wake,
     Close,
 }
 
 /// Looks at the ledger, and gives back the closure that tells the asker what it saw.
-type Question = Box<dyn FnOnce(Result<&Ledger, &YardError>) -> Box<dyn FnOnce(Option<YardError>) + Send> + Send>;
+type Question =
+    Box<dyn FnOnce(Result<&Ledger, &YardError>) -> Box<dyn FnOnce(Option<YardError>) + Send> + Send>;
 
 /// Requests that may wait for the sequencer; beyond that the askers wait.
 const REQUESTS_WAITING_MAX: usize = 4096;
@@ -100,7 +114,10 @@ impl Yard {
     }
 
     /// Admits rollouts, each for itself: a bad one does not touch the others. Durable when it returns.
-    pub async fn admit(&self, submissions: Vec<Submission>) -> Result<Vec<Result<Admission, AdmitError>>, YardError> {
+    pub async fn admit(
+        &self,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<Result<Admission, AdmitError>>, YardError> {
         self.request(|reply| Request::Admit { submissions, reply }).await
     }
 

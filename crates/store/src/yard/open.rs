@@ -23,7 +23,12 @@ const REOPEN_AFTER: Duration = Duration::from_secs(1);
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Opens the run kept in `dir`, or begins it with `config` if there is nothing yet.
-pub fn open(run: &RunName, dir: &Path, config: &RunConfig, progress: Progress<'_>) -> Result<Yard, YardError> {
+pub fn open(
+    run: &RunName,
+    dir: &Path,
+    config: &RunConfig,
+    progress: Progress<'_>,
+) -> Result<Yard, YardError> {
     let (dir, durability) = (dir.to_owned(), config.durability);
     let options = move || log::Options { durability, ..log::Options::default() };
     open_on(run, config, progress, move || log::open(&dir, options()))
@@ -94,7 +99,10 @@ fn load<L: Log>(mut log: L, config: &RunConfig, progress: Progress<'_>) -> Resul
     let mut parts = log.into_parts();
     let gone = parts.stager.retain(&mut ledger.places());
     if gone > 0 {
-        tracing::error!(gone, "payloads that the ledger needs are missing from the log; reading them will say so");
+        tracing::error!(
+            gone,
+            "payloads that the ledger needs are missing from the log; reading them will say so"
+        );
     }
     let fresh = parts.stager.next_seq() == 1;
     Ok(Loaded { ledger, parts, snapshot_seq, fresh })
@@ -123,7 +131,10 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
                 if self.refuse_all(&why, until) {
                     return;
                 }
-                match (self.open_log)().map_err(YardError::from).and_then(|log| load(log, &self.config, &mut |_, _| {})) {
+                match (self.open_log)()
+                    .map_err(YardError::from)
+                    .and_then(|log| load(log, &self.config, &mut |_, _| {}))
+                {
                     Ok(loaded) => next = Some(loaded),
                     Err(error) => why = error,
                 }

@@ -211,7 +211,8 @@ impl<L: Log> Sequencer<L> {
     ) -> Result<Result<Admission, AdmitError>, (Refusal, Submission)> {
         let Submission { item, payload, digest } = submission;
         let Ok(size_bytes) = u32::try_from(payload.len()) else {
-            let refusal = Refusal::TooLarge { size_bytes: payload.len() as u64, bytes_max: u64::from(u32::MAX) };
+            let refusal =
+                Refusal::TooLarge { size_bytes: payload.len() as u64, bytes_max: u64::from(u32::MAX) };
             return Ok(Err(refusal.into()));
         };
         let command = Command::Admit { item, digest, size_bytes };
@@ -233,16 +234,17 @@ impl<L: Log> Sequencer<L> {
             return None;
         }
         let command = Command::Lease { want: reader.want, terms: reader.terms.clone() };
-        let granted = self.ledger.decide(&command, self.clock.now()).map_err(YardError::from).and_then(|events| {
-            self.record(&events, Bytes::new())?;
-            let Some(Event::Leased { lease, until, .. }) = events.last() else { return Ok(None) };
-            Ok(Some(Granted {
-                lease: *lease,
-                until: *until,
-                groups: self.ledger.leased_groups(*lease),
-                meta: self.ledger.lease_meta(*lease),
-            }))
-        });
+        let granted =
+            self.ledger.decide(&command, self.clock.now()).map_err(YardError::from).and_then(|events| {
+                self.record(&events, Bytes::new())?;
+                let Some(Event::Leased { lease, until, .. }) = events.last() else { return Ok(None) };
+                Ok(Some(Granted {
+                    lease: *lease,
+                    until: *until,
+                    groups: self.ledger.leased_groups(*lease),
+                    meta: self.ledger.lease_meta(*lease),
+                }))
+            });
         if matches!(granted, Ok(None)) && Instant::now() < reader.deadline {
             return Some(reader);
         }
@@ -305,7 +307,8 @@ impl<L: Log> Sequencer<L> {
             let events = match self.payloads.payload(next.place) {
                 Ok(payload) => {
                     moved_bytes += payload.len() as u64;
-                    let events: Events = [Event::Relocated { group: next.group, uid: next.uid }].into_iter().collect();
+                    let events: Events =
+                        [Event::Relocated { group: next.group, uid: next.uid }].into_iter().collect();
                     self.record(&events, payload)
                 }
                 // It left since the list was made, and its segment with it.

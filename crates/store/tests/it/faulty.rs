@@ -93,14 +93,17 @@ impl FaultyDisk {
         state.faults = Faults::default();
         let mut coin = Coin(if let Crash::Pages { seed } = crash { seed } else { 0 });
         match crash {
-            Crash::Kill => {}
+            Crash::Kill | Crash::Tear { .. } => {}
             Crash::LoseUnsynced => state.names = state.durable_names.clone(),
             Crash::Pages { .. } => {
                 let survived = coin.toss() as usize % (state.name_history.len() + 1);
                 let before = std::iter::once(&state.durable_names).chain(&state.name_history);
                 state.names = before.clone().nth(survived).unwrap().clone();
             }
-            Crash::Tear { .. } => {}
+        }
+        if let Crash::Kill = crash {
+            // The page cache outlives the process: what was not synced still is not.
+            return Self(Arc::new(Mutex::new(state)));
         }
         for file in &mut state.files {
             file.survive(crash, &mut coin);
@@ -190,8 +193,7 @@ impl Content {
         let count = self.pending.len();
         for (n, change) in self.pending.drain(..).enumerate() {
             match (crash, change) {
-                (Crash::LoseUnsynced, _) => {}
-                (Crash::Kill, change) => Self::apply(&mut left, &change),
+                (Crash::LoseUnsynced | Crash::Kill, _) => {}
                 (Crash::Tear { bytes }, Change::Write { offset, bytes: mut new }) if n + 1 == count => {
                     new.truncate(bytes);
                     Self::apply(&mut left, &Change::Write { offset, bytes: new });
@@ -333,8 +335,10 @@ impl DiskFile for FaultyFile {
             return Err(io::Error::other("the disk did not answer"));
         }
         let file = &mut state.files[self.id];
-        file.pending.clear();
-        file.durable = file.now.clone();
+        // Only what is waiting: a page that was dropped is not written by a later sync.
+        for change in file.pending.drain(..) {
+            Content::apply(&mut file.durable, &change);
+        }
         Ok(())
     }
 

@@ -8,13 +8,15 @@ use crate::faulty::{Crash, Faults, FaultyDisk};
 use crate::support::{Found, Record, read, record, replay, stage};
 use proptest::prelude::*;
 use rollyard_store::log::{
-    Archive, Commit, Durability, KeepSnapshots, Log, LogError, Options, Parts, Place, ReadError, Stage, open,
+    Archive, Commit, Durability, KeepSnapshots, Log, LogError, Opened, Options, Parts, Place, ReadError,
+    Reader, SegmentNo, Snapshot, Stage, open,
 };
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
-type Ends = Parts<rollyard_store::log::Opened>;
+type Ends = Parts<Opened>;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -56,12 +58,12 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One record, where it is and whether it is still needed.
+/// One record, where it is, and the indices of those whose payloads it frees.
 #[derive(Clone, Debug)]
 struct Kept {
     record: Record,
-    place: Option<Place>,
-    live: bool,
+    place: Place,
+    frees: Vec<usize>,
 }
 
 struct World {
@@ -124,22 +126,33 @@ impl World {
 
     fn append(&mut self, ends: &mut Ends, count: u64, payload_len: usize) -> Result<(), LogError> {
         let next = self.kept.len() as u64 + 1;
-        let batch: Vec<_> = (next..next + count).map(|n| record(n, payload_len)).collect();
+        let batch = (next..next + count).map(|n| record(n, payload_len)).collect();
+        self.commit(ends, batch, Vec::new())
+    }
+
+    fn commit(&mut self, ends: &mut Ends, batch: Vec<Record>, frees: Vec<usize>) -> Result<(), LogError> {
         let places = stage(&mut ends.stager, &batch);
         let staged = places.into_iter().zip(batch);
-        self.under_way = staged
-            .map(|(place, record)| Kept { live: payload_len > 0, place: Some(place), record })
-            .collect();
+        let kept = staged.map(|(place, record)| Kept { record, place, frees: frees.clone() });
+        self.under_way = kept.collect();
         ends.writer.commit(ends.stager.take_batch().unwrap())?;
         self.kept.append(&mut self.under_way);
         Ok(())
     }
 
+    /// The indices of the records whose payloads are needed.
+    fn live(&self) -> BTreeSet<usize> {
+        let freed: BTreeSet<_> = self.kept.iter().flat_map(|kept| kept.frees.clone()).collect();
+        let with_payload = |n: &usize| !self.kept[*n].record.payload.is_empty();
+        (0..self.kept.len()).filter(with_payload).filter(|n| !freed.contains(n)).collect()
+    }
+
     fn free(&mut self, ends: &mut Ends, nth: usize) -> Result<(), LogError> {
-        for kept in self.kept.iter_mut().filter(|kept| kept.live).step_by(nth) {
-            kept.live = false;
-            ends.stager.free(kept.place.unwrap(), kept.record.payload.len() as u32);
+        let frees: Vec<_> = self.live().into_iter().step_by(nth).collect();
+        for &n in &frees {
+            ends.stager.free(self.kept[n].place, self.kept[n].record.payload.len() as u32);
         }
+        self.commit(ends, vec![record(self.kept.len() as u64 + 1, 0)], frees)?;
         ends.stager.reclaimable().into_iter().try_for_each(|release| ends.writer.release(release).map(drop))
     }
 
@@ -198,31 +211,34 @@ impl World {
         self.kept.truncate(found.len());
         self.check_payloads(&log.reader, &found, loses);
         self.check_snapshot(log.take_snapshot(), loses);
-        let mut live = self.kept.iter().filter(|kept| kept.live).map(|kept| {
-            let len = kept.record.payload.len() as u32;
-            (kept.place.unwrap(), len)
+        let live = self.live();
+        let mut live = live.iter().map(|&n| {
+            let len = self.kept[n].record.payload.len() as u32;
+            (self.kept[n].place, len)
         });
         assert_eq!(log.stager.retain(&mut live), 0, "a live payload's segment is gone");
-        drop(live);
         self.ends = Some(log.into_parts());
     }
 
-    fn check_payloads(&mut self, reader: &rollyard_store::log::Reader, found: &[Found], loses: bool) {
-        for ((seq, found), kept) in (1..).zip(found).zip(&mut self.kept) {
-            assert_eq!(found.seq, seq);
+    fn check_payloads(&self, reader: &Reader, found: &[Found], loses: bool) {
+        let live = self.live();
+        let last_segment = self.kept.last().map(|kept| SegmentNo::of(kept.place));
+        for ((n, found), kept) in (0..).zip(found).zip(&self.kept) {
+            assert_eq!(found.seq, n as u64 + 1);
             assert_eq!(found.payload_len as usize, kept.record.payload.len());
-            assert_eq!(Some(found.place), kept.place);
+            assert_eq!(found.place, kept.place);
             match read(reader, found) {
                 Ok(payload) => assert_eq!(payload, kept.record.payload),
-                Err(ReadError::Gone { .. }) if !kept.live => {}
+                Err(ReadError::Gone { .. }) if !live.contains(&n) => {}
                 // A page of it was lost with the power, which the reader was told.
-                Err(ReadError::Corrupt { .. }) if loses || !kept.live => kept.live = false,
-                Err(error) => panic!("record {seq}: {error}"),
+                Err(ReadError::Corrupt { .. })
+                    if loses && Some(SegmentNo::of(kept.place)) == last_segment => {}
+                Err(error) => panic!("record {}: {error}", found.seq),
             }
         }
     }
 
-    fn check_snapshot(&mut self, snapshot: Option<rollyard_store::log::Snapshot>, loses: bool) {
+    fn check_snapshot(&mut self, snapshot: Option<Snapshot>, loses: bool) {
         let seq = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
         if let Some(snapshot) = snapshot {
             assert_eq!(snapshot.bytes, snapshot.seq.to_le_bytes().repeat(50));

@@ -1,0 +1,103 @@
+//! `rollyard-bench`: the promises of Rollyard, measured.
+//!
+//! Every section starts its own servers on loopback, measures the contestants in turns, and prints a Markdown
+//! table. A missed bar is printed as `missed`; only a bench that could not run exits with an error.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a bench talks: tables on stdout, progress on stderr"
+)]
+
+mod crowd;
+mod disk;
+mod http;
+mod items;
+mod load;
+mod section;
+mod server;
+mod setup;
+mod table;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand};
+
+use crate::section::{backlog, build, connections, writes};
+use crate::setup::Setup;
+use crate::table::Row;
+
+#[derive(Debug, Parser)]
+#[command(name = "rollyard-bench", about = "Measures Rollyard against its baselines on this machine")]
+struct Cli {
+    #[command(subcommand)]
+    section: Section,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+#[derive(Debug, Subcommand)]
+enum Section {
+    /// Durable writes per second, against a FastAPI buffer and a bare append.
+    Writes,
+    /// Writes, reads, memory and recovery with many rollouts held.
+    Backlog(Backlog),
+    /// Writes beside thousands of open, slow connections.
+    Connections(Connections),
+    /// A clean release build.
+    Build,
+    /// All of the above.
+    All {
+        #[command(flatten)]
+        backlog: Backlog,
+        #[command(flatten)]
+        connections: Connections,
+        /// Also time a clean release build.
+        #[arg(long)]
+        build: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Backlog {
+    /// Rollouts held.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    items: u64,
+}
+
+#[derive(Debug, Args)]
+struct Connections {
+    /// Connections in the crowd; a tenth are slow writers and a tenth slow readers.
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    connections: usize,
+}
+
+fn main() -> Result<()> {
+    let Cli { section, setup } = Cli::parse();
+    std::fs::create_dir_all(&setup.dir).with_context(|| format!("cannot make {}", setup.dir.display()))?;
+    match section {
+        Section::Writes => show("writes", || writes::run(&setup)),
+        Section::Backlog(Backlog { items }) => show("backlog", || backlog::run(&setup, items)),
+        Section::Connections(Connections { connections: open }) => {
+            show("connections", || connections::run(&setup, open))
+        }
+        Section::Build => show("build", || build::run(&setup)),
+        Section::All {
+            backlog: Backlog { items },
+            connections: Connections { connections: open },
+            build,
+        } => {
+            show("writes", || writes::run(&setup))?;
+            show("backlog", || backlog::run(&setup, items))?;
+            show("connections", || connections::run(&setup, open))?;
+            if build { show("build", || build::run(&setup)) } else { Ok(()) }
+        }
+    }
+}
+
+/// Each table is printed as soon as it is known, so that a later failure does not take it along.
+fn show(name: &str, run: impl FnOnce() -> Result<Vec<Row>>) -> Result<()> {
+    eprintln!("{name}");
+    let rows = run().with_context(|| format!("section {name} could not run"))?;
+    println!("{}", table::markdown(&rows));
+    Ok(())
+}

@@ -1,0 +1,6 @@
+//! One file per section of the bench, in the order in which `all` runs them.
+
+pub(crate) mod backlog;
+pub(crate) mod build;
+pub(crate) mod connections;
+pub(crate) mod writes;

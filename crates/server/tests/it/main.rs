@@ -1,0 +1,9 @@
+//! The server as its clients see it: real sockets, real files, one process.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail on the spot")]
+
+mod api;
+mod faults;
+mod guard;
+mod reads;
+mod server;
+mod writes;
