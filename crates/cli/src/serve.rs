@@ -44,10 +44,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn serve(serving: Serving) -> Result<()> {
-    let stopping = CancellationToken::new();
-    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::spawn(stop_on_signal(signals, stopping.clone()));
-
     // A port that is taken should not be found out after minutes of recovery.
     drop(listen(serving.listen)?);
     let (data, knobs) = (serving.data.clone(), serving.knobs.clone());
@@ -58,6 +54,10 @@ async fn serve(serving: Serving) -> Result<()> {
     recovery::report(&runs, &took).await?;
     runs.configure_default(&serving.knobs).await?;
 
+    // Until here a signal ends the process as usual: there is nothing to finish.
+    let stopping = CancellationToken::new();
+    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(stop_on_signal(signals, stopping.clone()));
     let listener = listen(serving.listen)?;
     let address = listener.local_addr()?;
     let mut out = io::stdout();
@@ -122,10 +122,7 @@ async fn stop_on_signal((mut interrupt, mut terminate): (Signal, Signal), stoppi
             _ = terminate.recv() => 143,
         }
     };
-    let code = next().await;
-    if stopping.is_cancelled() {
-        std::process::exit(code);
-    }
+    next().await;
     tracing::info!("stopping; once more to stop at once");
     stopping.cancel();
     std::process::exit(next().await);
