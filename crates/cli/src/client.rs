@@ -1,12 +1,14 @@
 //! Calls a running server.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 use std::time::Duration;
 use ureq::http::StatusCode;
 
 /// Longest wait for an answer; nothing that is asked here takes longer.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
@@ -20,7 +22,8 @@ impl Client {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(TIMEOUT))
-            .max_idle_connections_per_host(1)
+            // Servers are on this machine or in this cluster; a proxy for the outside cannot reach them.
+            .proxy(None)
             .build();
         Self { agent: config.into(), url: url.trim_end_matches('/').to_owned(), token }
     }
@@ -33,14 +36,16 @@ impl Client {
     pub(crate) fn get(&self, path: &str) -> Result<Value> {
         let request = self.agent.get(format!("{}{path}", self.url));
         let answer = self.authorize(request).call().map_err(|error| self.unreachable(&error))?;
-        self.read(path, answer)
+        let status = answer.status();
+        let text = text(answer).map_err(|error| self.unreachable(&error))?;
+        self.agreed(path, status, &text)
     }
 
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value> {
+    /// The status and the text of an answer, whatever it says; an error if none came.
+    pub(crate) fn post(&self, path: &str, body: &str) -> Result<(StatusCode, String), ureq::Error> {
         let request = self.agent.post(format!("{}{path}", self.url));
-        let request = self.authorize(request).content_type("application/json");
-        let answer = request.send(body.to_string()).map_err(|error| self.unreachable(&error))?;
-        self.read(path, answer)
+        let answer = self.authorize(request).content_type("application/json").send(body)?;
+        Ok((answer.status(), text(answer)?))
     }
 
     fn authorize<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
@@ -50,18 +55,15 @@ impl Client {
         }
     }
 
-    fn read(&self, path: &str, mut answer: ureq::http::Response<ureq::Body>) -> Result<Value> {
-        let text = answer.body_mut().with_config().limit(1 << 30).read_to_string();
-        let text = text.with_context(|| format!("the answer broke off: {}{path}", self.url))?;
-        let status = answer.status();
-        let body: Value = serde_json::from_str(&text).map_err(|_| {
+    fn agreed(&self, path: &str, status: StatusCode, text: &str) -> Result<Value> {
+        let body: Value = serde_json::from_str(text).map_err(|_| {
             anyhow!("this does not seem to be a rollyard server (status {status}): {}", self.url)
         })?;
         if status == StatusCode::UNAUTHORIZED {
             bail!("the server wants a token; give it with --token or ROLLYARD_TOKEN: {}", self.url);
         }
         if !status.is_success() {
-            let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or(&text);
+            let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or(text);
             bail!("{message} (status {}): {}{path}", status.as_u16(), self.url);
         }
         Ok(body)
@@ -73,4 +75,8 @@ impl Client {
             self.url
         )
     }
+}
+
+fn text(mut answer: ureq::http::Response<ureq::Body>) -> Result<String, ureq::Error> {
+    answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string()
 }

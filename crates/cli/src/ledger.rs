@@ -3,9 +3,9 @@
 //! It takes no lock and writes nothing, so it works beside a running server: it sees what was durable when it
 //! came by.
 
-mod check;
+pub(crate) mod check;
 mod events;
-mod history;
+pub(crate) mod history;
 mod rollout;
 mod step;
 mod tell;

@@ -8,6 +8,7 @@ mod serve;
 mod settings;
 
 mod assign_ids;
+mod demo;
 mod ledger;
 mod stats;
 
@@ -38,6 +39,7 @@ enum Command {
     Stats(stats::Arguments),
     Ledger(ledger::Arguments),
     AssignIds(assign_ids::Arguments),
+    Demo(demo::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -28,6 +28,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.show_config {
         return Ok(io::stdout().write_all(settings::show(&serving.resolved).as_bytes())?);
     }
+    if arguments.ends_with_parent {
+        end_with_parent()?;
+    }
     tracing_subscriber::fmt()
         .with_max_level(serving.log_level)
         .with_writer(io::stderr)
@@ -126,6 +129,23 @@ async fn stop_on_signal((mut interrupt, mut terminate): (Signal, Signal), stoppi
     tracing::info!("stopping; once more to stop at once");
     stopping.cancel();
     std::process::exit(next().await);
+}
+
+/// Asks the kernel to end this process when the one that started it is gone.
+#[cfg(target_os = "linux")]
+fn end_with_parent() -> io::Result<()> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have gone before we asked; then the first process of the system has adopted us.
+    if getppid().is_none_or(|parent| parent.is_init()) {
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with_parent() -> io::Result<()> {
+    Ok(())
 }
 
 /// Every connection is a descriptor, and the usual limit is 1,024.

@@ -128,6 +128,12 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
+/// So many of something: `1 lease`, `2 leases`.
+pub(crate) fn many(number: usize, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", count(number as u64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,21 +8,21 @@ use std::path::Path;
 
 use crate::terminal::{ProgressLine, count};
 
-pub(super) struct History {
+pub(crate) struct History {
     archive: Archive,
-    pub(super) run: RunName,
+    pub(crate) run: RunName,
 }
 
 /// An event, and the record it stands in.
-pub(super) struct Entry {
-    pub(super) seq: u64,
+pub(crate) struct Entry {
+    pub(crate) seq: u64,
     /// Of the payload that came with it, if one did.
-    pub(super) place: Place,
-    pub(super) event: Event,
+    pub(crate) place: Place,
+    pub(crate) event: Event,
 }
 
 impl History {
-    pub(super) fn open(data: &Path, run: &str) -> Result<Self> {
+    pub(crate) fn open(data: &Path, run: &str) -> Result<Self> {
         let run = RunName::try_from(run)?;
         let runs = data.join("runs");
         let dir = runs.join(run.as_str());
@@ -34,7 +34,7 @@ impl History {
     }
 
     /// Visits every event in order.
-    pub(super) fn visit(&self, mut visit: impl FnMut(Entry) -> Result<()>) -> Result<Visited> {
+    pub(crate) fn visit(&self, mut visit: impl FnMut(Entry) -> Result<()>) -> Result<Visited> {
         let mut progress = ProgressLine::new();
         let visited = self.archive.visit(|record| -> Result<()> {
             let events = decode_events(record.body)

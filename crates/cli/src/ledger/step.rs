@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use super::history::History;
 use super::tell::{clock, list};
-use crate::terminal::Table;
+use crate::terminal::{Table, many};
 
 /// Tell what was trained at a step
 #[derive(Debug, Args)]
@@ -42,11 +42,12 @@ pub(super) fn run(history: &History, arguments: &Arguments) -> Result<()> {
     let trained = members.values().flatten().filter(|member| member.dropped.is_none()).count();
     writeln!(
         out,
-        "step {step} of run {}, committed {}: {} leases, {} groups, {trained} rollouts",
+        "step {step} of run {}, committed {}: {}, {}, {}",
         history.run,
         clock(committed.at),
-        leases.len(),
-        groups.len()
+        many(leases.len(), "lease"),
+        many(groups.len(), "group"),
+        many(trained, "rollout")
     )?;
     for (no, lease) in leases {
         writeln!(out, "\nlease {no} to {:?}, granted {}", lease.reader, clock(lease.granted_at))?;
