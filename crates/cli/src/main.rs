@@ -1,1 +1,56 @@
-fn main() {}
+//! The program `rollyard`: one file per command.
+//!
+//! [`serve`] runs the server. What it is told comes from flags, the environment and a file, and is put
+//! together once, in [`settings`].
+
+mod serve;
+mod settings;
+
+use clap::{Parser, Subcommand};
+use std::io;
+use std::process::ExitCode;
+
+use settings::SettingsError;
+
+// Requests allocate on one thread and free on another, which the system's allocator does slowly.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The yard between inference engines and a trainer: rollouts in, groups out, exactly once.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Serve(arguments) => serve::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough, as in `rollyard ledger events | head`.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("rollyard: {error:#}"));
+            ExitCode::from(if error.is::<SettingsError>() { 2 } else { 1 })
+        }
+    }
+}
+
+/// Tells the user something that is not the output. Where nobody listens, there is nobody to tell.
+fn say(line: &str) {
+    use io::Write;
+    let _nobody_listens = writeln!(io::stderr(), "{line}");
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.into_iter().any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

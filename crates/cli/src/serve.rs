@@ -1,0 +1,133 @@
+//! `rollyard serve`: opens the runs, listens, and closes them again.
+
+mod arguments;
+mod recovery;
+
+pub(crate) use arguments::Arguments;
+
+use anyhow::{Result, anyhow};
+use rollyard_server::{App, RunError};
+use rollyard_store::log::LogError;
+use rollyard_store::yard::YardError;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::settings::{self, Serving, Sources};
+
+/// Connections that may wait to be accepted; a burst of agents all connect at once.
+const BACKLOG: u32 = 4096;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let sources = Sources::read(arguments.flags.clone(), arguments.config.as_deref(), std::env::vars())?;
+    let serving = Serving::resolve(&sources)?;
+    if arguments.show_config {
+        return Ok(io::stdout().write_all(settings::show(&serving.resolved).as_bytes())?);
+    }
+    tracing_subscriber::fmt().with_max_level(serving.log_level).with_writer(io::stderr).with_ansi(false).init();
+    for stray in &sources.strays {
+        tracing::warn!("the variable {stray} is not a setting; `rollyard serve --show-config` lists them");
+    }
+    if let Err(error) = raise_descriptor_limit() {
+        tracing::warn!("the limit of open files stays as it is: {error}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(serving))
+}
+
+async fn serve(serving: Serving) -> Result<()> {
+    let stopping = CancellationToken::new();
+    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(stop_on_signal(signals, stopping.clone()));
+
+    // A port that is taken should not be found out after minutes of recovery.
+    drop(listen(serving.listen)?);
+    let (data, knobs) = (serving.data.clone(), serving.knobs.clone());
+    let (runs, took) = tokio::task::spawn_blocking(move || recovery::open(&data, &knobs))
+        .await?
+        .map_err(|error| explain(error, &serving))?;
+    let runs = Arc::new(runs);
+    recovery::report(&runs, &took).await?;
+    runs.configure_default(&serving.knobs).await?;
+
+    let listener = listen(serving.listen)?;
+    let address = listener.local_addr()?;
+    let mut out = io::stdout();
+    writeln!(out, "listening on http://{address}").and_then(|()| out.flush())?;
+    let served = rollyard_server::serve(listener, App::new(Arc::clone(&runs), serving.server, stopping)).await;
+    tokio::task::spawn_blocking(move || runs.close()).await?;
+    tracing::info!("stopped");
+    Ok(served?)
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let bind = || -> io::Result<TcpListener> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    bind().map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => anyhow!(
+            "cannot listen on {address}: another program does already; stop it, or choose another port with --listen"
+        ),
+        io::ErrorKind::PermissionDenied => {
+            anyhow!("cannot listen on {address}: not allowed; choose a port above 1023 with --listen")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            anyhow!("cannot listen on {address}: this machine has no such address; choose another with --listen")
+        }
+        _ => anyhow!("cannot listen on {address}: {error}"),
+    })
+}
+
+/// Adds what to do next to an error of opening the data.
+fn explain(error: RunError, serving: &Serving) -> anyhow::Error {
+    let data = serving.data.display();
+    let log = match &error {
+        RunError::Log(log) | RunError::Yard { cause: YardError::Log(log), .. } => Some(log),
+        _ => None,
+    };
+    let next_step = match (log, &error) {
+        (Some(LogError::Locked { .. }), _) => {
+            "stop that process, or give this server a folder of its own with --data DIR"
+        }
+        (Some(LogError::NotWritable { .. }), _) | (_, RunError::Folder { .. }) => {
+            "choose a folder that can be written with --data DIR"
+        }
+        (Some(LogError::NoSpace { .. }), _) => "make room, then start again; nothing is lost",
+        (Some(LogError::Corrupt { .. }), _) => {
+            "put the folder back from a copy, or move the run's folder away to begin it anew"
+        }
+        (Some(LogError::Version { .. }), _) => "use the version of rollyard that wrote it, or a newer one",
+        _ => return anyhow!(error).context(format!("cannot open {data}")),
+    };
+    anyhow!("cannot open {data}: {error}; {next_step}")
+}
+
+/// The first signal asks to finish, the second does not ask.
+async fn stop_on_signal((mut interrupt, mut terminate): (Signal, Signal), stopping: CancellationToken) {
+    let mut next = async || {
+        tokio::select! {
+            _ = interrupt.recv() => 130,
+            _ = terminate.recv() => 143,
+        }
+    };
+    let code = next().await;
+    if stopping.is_cancelled() {
+        std::process::exit(code);
+    }
+    tracing::info!("stopping; once more to stop at once");
+    stopping.cancel();
+    std::process::exit(next().await);
+}
+
+/// Every connection is a descriptor, and the usual limit is 1,024.
+fn raise_descriptor_limit() -> io::Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?)
+}

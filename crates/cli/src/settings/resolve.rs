@@ -1,0 +1,265 @@
+//! Picks each setting from the first place that has it, and makes of them what the server takes.
+
+use rollyard_core::run_config::{ConfigError, RunConfig};
+use rollyard_server::CompressAnswers;
+use serde_json::{Map, Value};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use tracing::level_filters::LevelFilter;
+
+use super::table::{Section, Setting, settings};
+use super::{SettingsError, Sources};
+
+/// A setting with the value it has, and where that comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    pub(crate) setting: Setting,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag,
+    Environment,
+    File(PathBuf),
+    /// Another setting brings it.
+    Follows(&'static str),
+    Default,
+}
+
+impl Resolved {
+    /// The place as its user would find it.
+    pub(crate) fn origin_name(&self) -> String {
+        match &self.origin {
+            Origin::Flag => format!("--{}", self.setting.flag()),
+            Origin::Environment => self.setting.variable(),
+            Origin::File(path) => path.display().to_string(),
+            Origin::Follows(why) => (*why).to_owned(),
+            Origin::Default => "default".to_owned(),
+        }
+    }
+
+    fn invalid(&self, expected: &str) -> SettingsError {
+        SettingsError::Invalid {
+            name: self.setting.name.to_owned(),
+            value: self.value.to_string(),
+            expected: expected.to_owned(),
+            origin: self.origin_name(),
+        }
+    }
+}
+
+/// All that `rollyard serve` needs to know.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data: PathBuf,
+    pub(crate) log_level: LevelFilter,
+    pub(crate) server: rollyard_server::Settings,
+    /// The knobs that were given; the default run keeps its own where none was.
+    pub(crate) knobs: Map<String, Value>,
+    /// The same once more, for showing.
+    pub(crate) resolved: Vec<Resolved>,
+}
+
+impl Serving {
+    pub(crate) fn resolve(sources: &Sources) -> Result<Self, SettingsError> {
+        let mut picked = Picked(settings().into_iter().map(|setting| pick(setting, sources)).collect());
+        picked.settle_token()?;
+        picked.follow_task_type()?;
+        let knobs = picked.knobs()?;
+        let listen = picked.listen()?;
+        let server = picked.server()?;
+        if !listen.ip().is_loopback() && server.token.is_none() {
+            return Err(SettingsError::NeedsToken { listen });
+        }
+        Ok(Self {
+            listen,
+            data: PathBuf::from(picked.text("data")?),
+            log_level: picked.log_level()?,
+            server,
+            knobs,
+            resolved: picked.0,
+        })
+    }
+}
+
+fn pick(setting: Setting, sources: &Sources) -> Resolved {
+    let file = Origin::File(sources.path.clone().unwrap_or_default());
+    let places =
+        [(&sources.flags, Origin::Flag), (&sources.environment, Origin::Environment), (&sources.file, file)];
+    for (given, origin) in places {
+        if let Some(value) = given.get(setting.name) {
+            return Resolved { value: value.clone(), origin, setting };
+        }
+    }
+    Resolved { value: setting.default.clone(), origin: Origin::Default, setting }
+}
+
+struct Picked(Vec<Resolved>);
+
+impl Picked {
+    fn get(&self, name: &str) -> &Resolved {
+        let found = self.0.iter().find(|resolved| resolved.setting.name == name);
+        found.expect("only settings of the table are asked for")
+    }
+
+    fn set(&mut self, name: &str, value: Value, origin: Origin) {
+        if let Some(resolved) = self.0.iter_mut().find(|resolved| resolved.setting.name == name) {
+            (resolved.value, resolved.origin) = (value, origin);
+        }
+    }
+
+    /// A token and a token file are two ways to give one thing: the nearer place wins.
+    fn settle_token(&mut self) -> Result<(), SettingsError> {
+        let rank = |origin: &Origin| match origin {
+            Origin::Flag => 3,
+            Origin::Environment => 2,
+            Origin::File(_) => 1,
+            Origin::Follows(_) | Origin::Default => 0,
+        };
+        let (token, file) = (self.get("token"), self.get("token_file"));
+        match rank(&token.origin).cmp(&rank(&file.origin)) {
+            std::cmp::Ordering::Equal if token.origin == Origin::Default => {}
+            std::cmp::Ordering::Equal => {
+                let origin = match &token.origin {
+                    Origin::Flag => "flags".to_owned(),
+                    Origin::Environment => "the environment".to_owned(),
+                    _ => token.origin_name(),
+                };
+                return Err(SettingsError::TwoTokens { origin });
+            }
+            std::cmp::Ordering::Greater => self.set("token_file", Value::Null, Origin::Default),
+            std::cmp::Ordering::Less => self.set("token", Value::Null, Origin::Default),
+        }
+        Ok(())
+    }
+
+    /// The task `math` brings its rule, as it does in `/start_rollout`.
+    fn follow_task_type(&mut self) -> Result<(), SettingsError> {
+        if self.text("task_type")? == "math" && self.get("validate").origin == Origin::Default {
+            self.set("validate", Value::from("answered"), Origin::Follows("task_type = \"math\""));
+        }
+        Ok(())
+    }
+
+    fn knobs(&self) -> Result<Map<String, Value>, SettingsError> {
+        let given: Map<String, Value> = self
+            .0
+            .iter()
+            .filter(|resolved| resolved.setting.section == Section::Run && resolved.origin != Origin::Default)
+            .map(|resolved| (resolved.setting.name.to_owned(), resolved.value.clone()))
+            .collect();
+        match RunConfig::default().patched(&given) {
+            // As the run understands them: numbers that came as words are numbers.
+            Ok(config) => {
+                let mut understood = config.to_map();
+                understood.retain(|name, _| given.contains_key(name));
+                Ok(understood)
+            }
+            Err(ConfigError::Invalid { name, value, expected }) => {
+                let origin = self.get(&name).origin_name();
+                Err(SettingsError::Invalid { name, value, expected, origin })
+            }
+            Err(ConfigError::Unknown { name }) => unreachable!("{name} comes from the table of knobs"),
+        }
+    }
+
+    fn listen(&self) -> Result<SocketAddr, SettingsError> {
+        let listen = self.get("listen");
+        let text = self.text("listen")?;
+        if let Ok(address) = text.parse() {
+            return Ok(address);
+        }
+        let port = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+        let local = port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        local.ok_or_else(|| listen.invalid("an address and a port, like 127.0.0.1:8889"))
+    }
+
+    fn server(&self) -> Result<rollyard_server::Settings, SettingsError> {
+        let mut task_types = self.list("allow_task_type")?;
+        task_types.push(self.text("task_type")?);
+        Ok(rollyard_server::Settings {
+            token: self.token()?,
+            hosts: self.list("allow_host")?,
+            roots: self.list("root")?.into_iter().map(PathBuf::from).collect(),
+            task_types,
+            body_bytes_max: self.size("max_body_bytes")?,
+            compress_answers: self.compress_answers()?,
+        })
+    }
+
+    fn token(&self) -> Result<Option<String>, SettingsError> {
+        let (given, name) = (self.get("token"), "token");
+        let token = if let Some(path) = self.optional_text("token_file")? {
+            let path = PathBuf::from(path);
+            let read = std::fs::read_to_string(&path);
+            Some(read.map_err(|cause| SettingsError::TokenFile { path, cause })?.trim().to_owned())
+        } else {
+            self.optional_text(name)?
+        };
+        // What a header cannot carry could never be sent back to us.
+        if token.as_ref().is_some_and(|token| token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic())) {
+            let origin = match given.origin {
+                Origin::Default => self.get("token_file").origin_name(),
+                _ => given.origin_name(),
+            };
+            return Err(SettingsError::Invalid {
+                name: name.to_owned(),
+                value: "\"***\"".to_owned(),
+                expected: "one or more letters, digits and signs of ASCII, without spaces".to_owned(),
+                origin,
+            });
+        }
+        Ok(token)
+    }
+
+    fn compress_answers(&self) -> Result<CompressAnswers, SettingsError> {
+        match self.text("compress_answers")?.as_str() {
+            "remote" => Ok(CompressAnswers::Remote),
+            "always" => Ok(CompressAnswers::Always),
+            "never" => Ok(CompressAnswers::Never),
+            _ => Err(self.get("compress_answers").invalid("\"remote\", \"always\" or \"never\"")),
+        }
+    }
+
+    fn log_level(&self) -> Result<LevelFilter, SettingsError> {
+        let level = self.text("log_level")?.parse();
+        level.map_err(|_| {
+            self.get("log_level").invalid("\"off\", \"error\", \"warn\", \"info\", \"debug\" or \"trace\"")
+        })
+    }
+
+    fn size(&self, name: &str) -> Result<usize, SettingsError> {
+        let resolved = self.get(name);
+        let size = match &resolved.value {
+            Value::String(text) => text.trim().parse().ok(),
+            value => value.as_u64().and_then(|size| usize::try_from(size).ok()),
+        };
+        size.filter(|size| *size > 0).ok_or_else(|| resolved.invalid("a number of bytes above 0"))
+    }
+
+    fn text(&self, name: &str) -> Result<String, SettingsError> {
+        self.optional_text(name)?.ok_or_else(|| self.get(name).invalid("a text"))
+    }
+
+    fn optional_text(&self, name: &str) -> Result<Option<String>, SettingsError> {
+        match &self.get(name).value {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some(text.clone())),
+            _ => Err(self.get(name).invalid("a text")),
+        }
+    }
+
+    fn list(&self, name: &str) -> Result<Vec<String>, SettingsError> {
+        let resolved = self.get(name);
+        let texts = |values: &Vec<Value>| values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
+        let list: Option<Vec<String>> = match &resolved.value {
+            Value::Array(values) => texts(values),
+            Value::String(text) => Some(vec![text.clone()]),
+            _ => None,
+        };
+        list.ok_or_else(|| resolved.invalid("a list of texts"))
+    }
+}

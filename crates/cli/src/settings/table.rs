@@ -1,0 +1,109 @@
+//! Every setting of `rollyard serve`: those about listening, listed here, and the knobs of the default run,
+//! taken from [`KNOBS`].
+
+use rollyard_core::run_config::{KNOBS, RunConfig};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// The part of the settings file that a setting stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Section {
+    Server,
+    Run,
+}
+
+impl Section {
+    pub(crate) const ALL: [Self; 2] = [Self::Server, Self::Run];
+
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|section| section.to_string() == name)
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Server => "server",
+            Self::Run => "run",
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) section: Section,
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
+    /// `null` where there is none, a list where the setting may be given several times.
+    pub(crate) default: Value,
+    /// How its value is called in the help.
+    pub(crate) value_name: &'static str,
+}
+
+impl Setting {
+    pub(crate) fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    pub(crate) fn variable(&self) -> String {
+        format!("ROLLYARD_{}", self.name.to_uppercase())
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        self.default.is_array()
+    }
+
+    /// A token in a listing is a token in somebody's scrollback.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.name == "token"
+    }
+}
+
+/// All settings, in the order in which they are shown.
+pub(crate) fn settings() -> Vec<Setting> {
+    let server = |name, value_name, default, help| Setting {
+        section: Section::Server,
+        name,
+        help,
+        default,
+        value_name,
+    };
+    let mut all = vec![
+        server("listen", "ADDR:PORT", json!("127.0.0.1:8889"), "Address to listen on; any but loopback needs a token"),
+        server("data", "DIR", json!("./yard-data"), "Folder that holds the runs; made if it is not there"),
+        server("token", "TOKEN", Value::Null, "Secret that every request must carry; other users can see flags, so prefer token_file"),
+        server("token_file", "FILE", Value::Null, "File that holds the token"),
+        server("allow_host", "NAME", json!([]), "A name, besides loopback, by which requests may call this server"),
+        server("root", "DIR", json!(["."]), "Folder that a path in a request may point into"),
+        server("allow_task_type", "NAME", json!([]), "A task type that /start_rollout may name, besides `default`, `math` and task_type"),
+        server("max_body_bytes", "BYTES", json!(64 << 20), "Longest body of a request, and longest line of a bulk write"),
+        server("compress_answers", "WHEN", json!("remote"), "Compress answers for clients that accept it: `remote`, `always` or `never`"),
+        server("log_level", "LEVEL", json!("info"), "What is logged on stderr: `off`, `error`, `warn`, `info`, `debug` or `trace`"),
+    ];
+    let defaults = RunConfig::default().to_map();
+    all.extend(KNOBS.iter().map(|knob| {
+        let default = defaults.get(knob.name).cloned().unwrap_or_default();
+        let value_name = match &default {
+            Value::Bool(_) => "BOOL",
+            Value::Number(number) if number.is_f64() => "NUMBER",
+            Value::Number(_) => "N",
+            _ => "NAME",
+        };
+        Setting { section: Section::Run, name: knob.name, help: knob.help, default, value_name }
+    }));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_settings_share_a_name() {
+        let mut names: Vec<&str> = settings().iter().map(|setting| setting.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:?}");
+    }
+}
