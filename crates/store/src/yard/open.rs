@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 
 use super::answer::YardError;
+use super::committer::Committer;
 use super::compact::Compaction;
 use super::sequencer::{Clock, Exit, Sequencer};
-use super::syncer::Syncer;
 use super::waiting::Waiting;
 use super::{NEWS_KEPT, REQUESTS_WAITING_MAX, Request, Yard};
 use crate::log::{self, Log, LogError, Parts, Payloads, ReplayError, Stage};
@@ -146,17 +146,6 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
     fn serve(&self, loaded: Loaded<L>) -> Exit {
         let Loaded { ledger, parts, snapshot_seq, fresh } = loaded;
         *self.payloads.write().unwrap_or_else(PoisonError::into_inner) = parts.reader.clone();
-        let (work, work_inbox) = flume::bounded(1);
-        let (synced, synced_inbox) = flume::bounded(1);
-        let syncer = Syncer {
-            run: Arc::clone(&self.run),
-            writer: parts.writer,
-            snapshots: parts.snapshots,
-            work: work_inbox,
-            synced,
-            requests: self.to_self.clone(),
-            news: self.news.clone(),
-        };
         let config = ledger.config().clone();
         let mut sequencer: Sequencer<L> = Sequencer {
             ledger,
@@ -164,30 +153,29 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
             payloads: parts.reader,
             requests: self.inbox.clone(),
             to_self: self.to_self.clone(),
-            syncer: work,
-            synced: synced_inbox,
+            committer: Committer {
+                run: Arc::clone(&self.run),
+                writer: parts.writer,
+                snapshots: parts.snapshots,
+                snapshotting: None,
+                news: self.news.clone(),
+            },
             clock: Clock::start(),
             waiting: Waiting::default(),
             compaction: Compaction::new(),
             pending: Default::default(),
-            news: self.news.clone(),
-            in_flight: false,
             snapshot_seq,
         };
-        std::thread::scope(|scope| {
-            scope.spawn(move || syncer.serve());
-            if fresh {
-                sequencer.begin(config);
-            }
-            let exit = sequencer.serve();
-            sequencer.fail_pending(&match &exit {
-                Exit::Failed(error) => YardError::Log(error.clone()),
-                Exit::Closed => YardError::Closed,
-            });
-            // Hanging up lets the syncer finish, and the scope waits for it.
-            drop(sequencer);
-            exit
-        })
+        if fresh {
+            sequencer.begin(config);
+        }
+        let exit = sequencer.serve();
+        sequencer.fail_pending(&match &exit {
+            Exit::Failed(error) => YardError::Log(error.clone()),
+            Exit::Closed => YardError::Closed,
+        });
+        sequencer.committer.close();
+        exit
     }
 
     /// Answers every request with `why` until then, or for ever. True if asked to close.
@@ -214,7 +202,7 @@ impl Request {
             Self::Lease { reply, .. } => drop(reply.send(Err(why.clone()))),
             Self::Run { reply, .. } => drop(reply.send(Err(why.clone()))),
             Self::Ask { question } => question(Err(why))(Some(why.clone())),
-            Self::Wake | Self::Close => {}
+            Self::Close => {}
         }
     }
 }
