@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -- [DIR] [ITEMS] [ROUNDS]
 //!
-//! Every measurement runs in a process of its own, on an empty directory; engines take turns, and the
-//! table has the median of the rounds.
+//! Every measurement runs in a process of its own, on an empty directory, and engines take turns. The table
+//! has the best rate of the rounds, because a busy machine can only take away, and the median of the rest.
 
 mod bare;
 mod engine;
@@ -83,7 +83,8 @@ fn print_table(group: usize, items: u64, found: &[Vec<Measured>]) {
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    let bare = median(&found[0], &|measured| measured.items_per_sec);
+    let best = |found: &[Measured]| found.iter().map(|one| one.items_per_sec).fold(0.0, f64::max);
+    let bare = best(&found[0]);
     let payload = (items * ITEM_BYTES) as f64;
     println!("\nGroups of {group}, {items} items of {ITEM_BYTES} bytes:\n");
     println!(
@@ -91,7 +92,7 @@ fn print_table(group: usize, items: u64, found: &[Vec<Measured>]) {
     );
     println!("|---|---|---|---|---|---|---|---|");
     for (name, found) in ENGINES.iter().zip(found) {
-        let rate = median(found, &|measured| measured.items_per_sec);
+        let rate = best(found);
         let rss = median(found, &|measured| measured.rss_bytes as f64) / 1e6;
         let disk = median(found, &|measured| measured.disk_bytes as f64) / payload;
         let delete = median(found, &|measured| measured.delete_secs.unwrap_or(f64::NAN));
