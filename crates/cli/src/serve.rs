@@ -28,7 +28,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.show_config {
         return Ok(io::stdout().write_all(settings::show(&serving.resolved).as_bytes())?);
     }
-    tracing_subscriber::fmt().with_max_level(serving.log_level).with_writer(io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .with_max_level(serving.log_level)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .init();
     for stray in &sources.strays {
         tracing::warn!("the variable {stray} is not a setting; `rollyard serve --show-config` lists them");
     }
@@ -58,7 +62,8 @@ async fn serve(serving: Serving) -> Result<()> {
     let address = listener.local_addr()?;
     let mut out = io::stdout();
     writeln!(out, "listening on http://{address}").and_then(|()| out.flush())?;
-    let served = rollyard_server::serve(listener, App::new(Arc::clone(&runs), serving.server, stopping)).await;
+    let served =
+        rollyard_server::serve(listener, App::new(Arc::clone(&runs), serving.server, stopping)).await;
     tokio::task::spawn_blocking(move || runs.close()).await?;
     tracing::info!("stopped");
     Ok(served?)

@@ -32,7 +32,8 @@ pub(crate) struct Arguments {
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
-        let config = Arg::new("config").long("config").value_name("FILE").value_parser(value_parser!(PathBuf));
+        let config =
+            Arg::new("config").long("config").value_name("FILE").value_parser(value_parser!(PathBuf));
         let show = Arg::new("show_config").long("show-config").action(ArgAction::SetTrue);
         command
             .about("Run the buffer: take rollouts in, hand groups out")

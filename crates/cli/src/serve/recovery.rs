@@ -39,7 +39,9 @@ pub(super) async fn report(runs: &Runs, took: &Took) -> Result<()> {
         if books.admitted > 0 {
             let secs = took.get(run.as_str()).map_or(0.0, Duration::as_secs_f64);
             let (admitted, held) = (books.admitted, books.held);
-            say(&format!("recovered run {run}: {admitted} rollouts on its books, {held} held, in {secs:.1} s"));
+            say(&format!(
+                "recovered run {run}: {admitted} rollouts on its books, {held} held, in {secs:.1} s"
+            ));
         }
     }
     Ok(())

@@ -200,7 +200,10 @@ impl Picked {
             self.optional_text(name)?
         };
         // What a header cannot carry could never be sent back to us.
-        if token.as_ref().is_some_and(|token| token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic())) {
+        if token
+            .as_ref()
+            .is_some_and(|token| token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()))
+        {
             let origin = match given.origin {
                 Origin::Default => self.get("token_file").origin_name(),
                 _ => given.origin_name(),
@@ -254,7 +257,8 @@ impl Picked {
 
     fn list(&self, name: &str) -> Result<Vec<String>, SettingsError> {
         let resolved = self.get(name);
-        let texts = |values: &Vec<Value>| values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
+        let texts =
+            |values: &Vec<Value>| values.iter().map(|value| value.as_str().map(str::to_owned)).collect();
         let list: Option<Vec<String>> = match &resolved.value {
             Value::Array(values) => texts(values),
             Value::String(text) => Some(vec![text.clone()]),

@@ -30,7 +30,9 @@ fn line(resolved: &Resolved) -> (String, String) {
         Value::Null => return (format!("# {name}"), "not set".to_owned()),
         _ if resolved.setting.is_secret() => "\"***\"".to_owned(),
         // A flag or a variable is text; where a number is meant, it is shown as one.
-        Value::String(text) if !resolved.setting.default.is_string() && is_plain(text) => text.trim().to_owned(),
+        Value::String(text) if !resolved.setting.default.is_string() && is_plain(text) => {
+            text.trim().to_owned()
+        }
         value => to_toml(value),
     };
     let origin = match resolved.origin {

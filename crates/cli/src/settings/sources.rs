@@ -4,8 +4,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::table::{Section, Setting, settings};
 use super::SettingsError;
+use super::table::{Section, Setting, settings};
 
 /// The file that is read when none is named.
 const DEFAULT_FILE: &str = "rollyard.toml";

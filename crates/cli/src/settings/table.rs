@@ -69,16 +69,51 @@ pub(crate) fn settings() -> Vec<Setting> {
         value_name,
     };
     let mut all = vec![
-        server("listen", "ADDR:PORT", json!("127.0.0.1:8889"), "Address to listen on; any but loopback needs a token"),
+        server(
+            "listen",
+            "ADDR:PORT",
+            json!("127.0.0.1:8889"),
+            "Address to listen on; any but loopback needs a token",
+        ),
         server("data", "DIR", json!("./yard-data"), "Folder that holds the runs; made if it is not there"),
-        server("token", "TOKEN", Value::Null, "Secret that every request must carry; other users can see flags, so prefer token_file"),
+        server(
+            "token",
+            "TOKEN",
+            Value::Null,
+            "Secret that every request must carry; other users can see flags, so prefer token_file",
+        ),
         server("token_file", "FILE", Value::Null, "File that holds the token"),
-        server("allow_host", "NAME", json!([]), "A name, besides loopback, by which requests may call this server"),
+        server(
+            "allow_host",
+            "NAME",
+            json!([]),
+            "A name, besides loopback, by which requests may call this server",
+        ),
         server("root", "DIR", json!(["."]), "Folder that a path in a request may point into"),
-        server("allow_task_type", "NAME", json!([]), "A task type that /start_rollout may name, besides `default`, `math` and task_type"),
-        server("max_body_bytes", "BYTES", json!(64 << 20), "Longest body of a request, and longest line of a bulk write"),
-        server("compress_answers", "WHEN", json!("remote"), "Compress answers for clients that accept it: `remote`, `always` or `never`"),
-        server("log_level", "LEVEL", json!("info"), "What is logged on stderr: `off`, `error`, `warn`, `info`, `debug` or `trace`"),
+        server(
+            "allow_task_type",
+            "NAME",
+            json!([]),
+            "A task type that /start_rollout may name, besides `default`, `math` and task_type",
+        ),
+        server(
+            "max_body_bytes",
+            "BYTES",
+            json!(64 << 20),
+            "Longest body of a request, and longest line of a bulk write",
+        ),
+        server(
+            "compress_answers",
+            "WHEN",
+            json!("remote"),
+            "Compress answers for clients that accept it: `remote`, `always` or `never`",
+        ),
+        server(
+            "log_level",
+            "LEVEL",
+            json!("info"),
+            "What is logged on stderr: `off`, `error`, `warn`, `info`, `debug` or `trace`",
+        ),
     ];
     let defaults = RunConfig::default().to_map();
     all.extend(KNOBS.iter().map(|knob| {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::answer::{Admission, AdmitError, Done, Granted, Submission, YardError};
-use super::compact::{BITE_BYTES, Compaction};
 use super::committer::{Answer, Committer, Work};
+use super::compact::{BITE_BYTES, Compaction};
 use super::waiting::{AdmitReply, Reader, Waiting, Writer};
 use super::{News, Request};
 use crate::log::{Log, LogError, Payloads, ReadError, Stage, StageError};
