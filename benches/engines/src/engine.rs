@@ -7,10 +7,14 @@ use std::time::Instant;
 pub type Item = bytes::Bytes;
 
 pub const ITEM_BYTES: u64 = 10_000;
+const READS: u64 = 5_000;
 
 pub trait Engine {
     /// Items `first` and following; durable when this returns.
     fn append(&mut self, first: u64, group: &[Item]) -> anyhow::Result<()>;
+
+    /// The length of an item; 0 if it cannot be read.
+    fn read(&mut self, n: u64) -> anyhow::Result<usize>;
 
     /// Gives back the space of all items below; false if it cannot.
     fn delete_below(&mut self, below: u64) -> anyhow::Result<bool>;
@@ -37,6 +41,8 @@ pub struct Measured {
     pub disk_bytes: u64,
     /// Until every record has been seen again, with warm caches.
     pub reopen_secs: Option<f64>,
+    /// Items anywhere in the log, with warm caches.
+    pub reads_per_sec: Option<f64>,
     pub delete_secs: Option<f64>,
     pub disk_bytes_after_delete: Option<u64>,
 }
@@ -60,10 +66,25 @@ pub fn measure(name: &str, dir: &Path, group: usize, items: u64) -> anyhow::Resu
     let reopen_secs = (!name.starts_with("bare")).then(|| started.elapsed().as_secs_f64());
 
     let started = Instant::now();
+    let mut readable = true;
+    for n in 0..READS {
+        readable &= engine.read(n * 7919 % items)? as u64 >= ITEM_BYTES;
+    }
+    let reads_per_sec = readable.then(|| READS as f64 / started.elapsed().as_secs_f64());
+
+    let started = Instant::now();
     let deleted = engine.delete_below(items / 10 * 9)?;
     let delete_secs = deleted.then(|| started.elapsed().as_secs_f64());
     let disk_bytes_after_delete = if deleted { Some(disk_usage(dir)?) } else { None };
-    Ok(Measured { items_per_sec, rss_bytes, disk_bytes, reopen_secs, delete_secs, disk_bytes_after_delete })
+    Ok(Measured {
+        items_per_sec,
+        rss_bytes,
+        disk_bytes,
+        reopen_secs,
+        reads_per_sec,
+        delete_secs,
+        disk_bytes_after_delete,
+    })
 }
 
 /// Printable and hardly compressible.

@@ -34,6 +34,10 @@ impl Engine for Fjall {
         Ok(batch.commit()?)
     }
 
+    fn read(&mut self, n: u64) -> anyhow::Result<usize> {
+        Ok(self.items.get(n.to_be_bytes())?.map_or(0, |item| item.len()))
+    }
+
     fn delete_below(&mut self, below: u64) -> anyhow::Result<bool> {
         for first in (0..below).step_by(128) {
             let mut batch = self.db.batch().durability(Some(PersistMode::SyncData));

@@ -57,21 +57,26 @@ fn in_own_process(name: &str, group: usize, items: u64, dir: &Path) -> anyhow::R
 }
 
 fn to_line(measured: &Measured) -> String {
-    let Measured { items_per_sec, rss_bytes, disk_bytes, reopen_secs, delete_secs, .. } = *measured;
-    let [reopen_secs, delete_secs] = [reopen_secs, delete_secs].map(|secs| secs.unwrap_or(f64::NAN));
+    let Measured { items_per_sec, rss_bytes, disk_bytes, reopen_secs, reads_per_sec, delete_secs, .. } =
+        *measured;
+    let [reopen_secs, reads_per_sec, delete_secs] =
+        [reopen_secs, reads_per_sec, delete_secs].map(|number| number.unwrap_or(f64::NAN));
     let after = measured.disk_bytes_after_delete.map_or(f64::NAN, |bytes| bytes as f64);
-    format!("{items_per_sec} {rss_bytes} {disk_bytes} {reopen_secs} {delete_secs} {after}")
+    format!("{items_per_sec} {rss_bytes} {disk_bytes} {reopen_secs} {reads_per_sec} {delete_secs} {after}")
 }
 
 fn from_line(line: &str) -> Option<Measured> {
     let numbers: Vec<f64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-    let [items_per_sec, rss, disk, reopen_secs, delete_secs, after] = numbers[..] else { return None };
+    let [items_per_sec, rss, disk, reopen_secs, reads_per_sec, delete_secs, after] = numbers[..] else {
+        return None;
+    };
     let known = |number: f64| (!number.is_nan()).then_some(number);
     Some(Measured {
         items_per_sec,
         rss_bytes: rss as u64,
         disk_bytes: disk as u64,
         reopen_secs: known(reopen_secs),
+        reads_per_sec: known(reads_per_sec),
         delete_secs: known(delete_secs),
         disk_bytes_after_delete: known(after).map(|bytes| bytes as u64),
     })
@@ -88,9 +93,9 @@ fn print_table(group: usize, items: u64, found: &[Vec<Measured>]) {
     let payload = (items * ITEM_BYTES) as f64;
     println!("\nGroups of {group}, {items} items of {ITEM_BYTES} bytes:\n");
     println!(
-        "| engine | items/s | of bare | memory | disk / payload | reopen | delete 90% | disk / payload left |"
+        "| engine | items/s | of bare | memory | disk / payload | reopen | reads/s | delete 90% | disk / payload left |"
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for (name, found) in ENGINES.iter().zip(found) {
         let rate = best(found);
         let rss = median(found, &|measured| measured.rss_bytes as f64) / 1e6;
@@ -99,15 +104,17 @@ fn print_table(group: usize, items: u64, found: &[Vec<Measured>]) {
         let after =
             median(found, &|measured| measured.disk_bytes_after_delete.map_or(f64::NAN, |b| b as f64));
         let left = after / (payload / 10.0);
+        let reads = median(found, &|measured| measured.reads_per_sec.unwrap_or(f64::NAN));
         let reopen = median(found, &|measured| measured.reopen_secs.unwrap_or(f64::NAN));
         let or_none = |number: f64, unit: &str| match number.is_nan() {
             true => "-".to_owned(),
             false => format!("{number:.2}{unit}"),
         };
         println!(
-            "| {name} | {rate:.0} | {:.2} | {rss:.0} MB | {disk:.2} | {} | {} | {} |",
+            "| {name} | {rate:.0} | {:.2} | {rss:.0} MB | {disk:.2} | {} | {} | {} | {} |",
             rate / bare,
             or_none(reopen, " s"),
+            if reads.is_nan() { "-".to_owned() } else { format!("{reads:.0}") },
             or_none(delete, " s"),
             or_none(left, ""),
         );

@@ -55,6 +55,10 @@ impl Engine for Raft {
         Ok(())
     }
 
+    fn read(&mut self, n: u64) -> anyhow::Result<usize> {
+        Ok(self.engine.get_entry::<Entries>(REGION, n + 1)?.map_or(0, |entry| entry.value.len()))
+    }
+
     fn delete_below(&mut self, below: u64) -> anyhow::Result<bool> {
         self.engine.compact_to(REGION, below + 1);
         self.engine.purge_expired_files()?;

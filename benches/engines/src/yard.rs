@@ -1,7 +1,7 @@
 //! Rollyard's own log, on one thread like the others.
 
 use crate::engine::{Engine, Item};
-use rollyard_store::log::{Commit, Log, Opened, Options, Parts, Place, Stage, open};
+use rollyard_store::log::{Commit, Log, Opened, Options, Parts, Payloads, Place, Stage, open};
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -41,6 +41,10 @@ impl Engine for Yard {
             self.parts.writer.commit(batch)?;
         }
         Ok(())
+    }
+
+    fn read(&mut self, n: u64) -> anyhow::Result<usize> {
+        Ok(self.parts.reader.payload(self.places[n as usize].0)?.len())
     }
 
     fn delete_below(&mut self, below: u64) -> anyhow::Result<bool> {
