@@ -1,10 +1,19 @@
 //! The program `rollyard`: one file per command.
 //!
 //! [`serve`] runs the server. What it is told comes from flags, the environment and a file, and is put
-//! together once, in [`settings`].
+//! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
+//! into its log, [`assign_ids`] prepares data for it, and [`demo`] puts it through its paces.
 
 mod serve;
 mod settings;
+
+mod assign_ids;
+mod demo;
+mod ledger;
+mod stats;
+
+mod client;
+mod terminal;
 
 use clap::{Parser, Subcommand};
 use std::io;
@@ -27,11 +36,19 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Arguments),
+    Stats(stats::Arguments),
+    Ledger(ledger::Arguments),
+    AssignIds(assign_ids::Arguments),
+    Demo(demo::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Stats(arguments) => stats::run(&arguments),
+        Command::Ledger(arguments) => ledger::run(&arguments),
+        Command::AssignIds(arguments) => assign_ids::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -28,6 +28,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.show_config {
         return Ok(io::stdout().write_all(settings::show(&serving.resolved).as_bytes())?);
     }
+    if arguments.ends_with_parent {
+        end_with_parent()?;
+    }
     tracing_subscriber::fmt()
         .with_max_level(serving.log_level)
         .with_writer(io::stderr)
@@ -44,10 +47,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn serve(serving: Serving) -> Result<()> {
-    let stopping = CancellationToken::new();
-    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::spawn(stop_on_signal(signals, stopping.clone()));
-
     // A port that is taken should not be found out after minutes of recovery.
     drop(listen(serving.listen)?);
     let (data, knobs) = (serving.data.clone(), serving.knobs.clone());
@@ -58,6 +57,10 @@ async fn serve(serving: Serving) -> Result<()> {
     recovery::report(&runs, &took).await?;
     runs.configure_default(&serving.knobs).await?;
 
+    // Until here a signal ends the process as usual: there is nothing to finish.
+    let stopping = CancellationToken::new();
+    let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(stop_on_signal(signals, stopping.clone()));
     let listener = listen(serving.listen)?;
     let address = listener.local_addr()?;
     let mut out = io::stdout();
@@ -122,13 +125,27 @@ async fn stop_on_signal((mut interrupt, mut terminate): (Signal, Signal), stoppi
             _ = terminate.recv() => 143,
         }
     };
-    let code = next().await;
-    if stopping.is_cancelled() {
-        std::process::exit(code);
-    }
+    next().await;
     tracing::info!("stopping; once more to stop at once");
     stopping.cancel();
     std::process::exit(next().await);
+}
+
+/// Asks the kernel to end this process when the one that started it is gone.
+#[cfg(target_os = "linux")]
+fn end_with_parent() -> io::Result<()> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have gone before we asked; then the first process of the system has adopted us.
+    if getppid().is_none_or(|parent| parent.is_init()) {
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with_parent() -> io::Result<()> {
+    Ok(())
 }
 
 /// Every connection is a descriptor, and the usual limit is 1,024.

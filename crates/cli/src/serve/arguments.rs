@@ -28,6 +28,8 @@ pub(crate) struct Arguments {
     pub(super) flags: BTreeMap<&'static str, Value>,
     pub(super) config: Option<PathBuf>,
     pub(super) show_config: bool,
+    /// For whoever starts a server as a part of something else, like the demo.
+    pub(super) ends_with_parent: bool,
 }
 
 impl Args for Arguments {
@@ -35,12 +37,14 @@ impl Args for Arguments {
         let config =
             Arg::new("config").long("config").value_name("FILE").value_parser(value_parser!(PathBuf));
         let show = Arg::new("show_config").long("show-config").action(ArgAction::SetTrue);
+        let ends = Arg::new("ends_with_parent").long("ends-with-parent").action(ArgAction::SetTrue);
         command
             .about("Run the buffer: take rollouts in, hand groups out")
             .after_help(AFTER_HELP)
             .args(flags())
             .arg(config.help("Settings file [default: ./rollyard.toml, if there is one]"))
             .arg(show.help("Print the settings and where each comes from, and exit"))
+            .arg(ends.hide(true))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -86,7 +90,12 @@ impl FromArgMatches for Arguments {
             flags.insert(setting.name, value);
         }
         let config = matches.get_one("config").cloned();
-        Ok(Self { flags, config, show_config: matches.get_flag("show_config") })
+        Ok(Self {
+            flags,
+            config,
+            show_config: matches.get_flag("show_config"),
+            ends_with_parent: matches.get_flag("ends_with_parent"),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

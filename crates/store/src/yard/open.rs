@@ -1,7 +1,8 @@
 //! Opens a run from its log, and keeps it open when the log fails.
 
+use bytes::Bytes;
 use rollyard_core::ids::RunName;
-use rollyard_core::ledger::{Ledger, decode_events};
+use rollyard_core::ledger::{Event, Events, Ledger, decode_events};
 use rollyard_core::run_config::RunConfig;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -31,7 +32,15 @@ pub fn open(
 ) -> Result<Yard, YardError> {
     let (dir, durability) = (dir.to_owned(), config.durability);
     let options = move || log::Options { durability, ..log::Options::default() };
-    open_on(run, config, progress, move || log::open(&dir, options()))
+    let name = run.clone();
+    open_on(run, config, progress, move || {
+        let opened = log::open(&dir, options())?;
+        if opened.torn_bytes > 0 {
+            // Nobody was told that it had succeeded; a damaged end of the last batch would look the same.
+            tracing::warn!(run = %name, bytes = opened.torn_bytes, "cut an interrupted write off the log");
+        }
+        Ok(opened)
+    })
 }
 
 /// Opens a run on any log; `open_log` is called again if the log fails and can be opened anew.
@@ -209,10 +218,39 @@ impl Request {
 
 impl<L: Log> Sequencer<L> {
     /// Writes the configuration of a new run down, as its first record.
+    ///
+    /// Not by a command: the ledger has this configuration already and would decide that nothing changes,
+    /// and a later start with other defaults would replay the log by rules it was not written under.
     fn begin(&mut self, config: RunConfig) {
-        let command = rollyard_core::ledger::Command::Configure { config, start: None };
-        if let Err(error) = self.run(&command) {
+        let event = Event::Configured { at: self.clock.now(), config: Box::new(config), start: None };
+        if let Err(error) = self.record(&Events::from_iter([event]), Bytes::new()) {
             tracing::error!("the configuration could not be recorded: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Archive;
+    use std::num::NonZeroU32;
+
+    #[test]
+    fn a_run_keeps_the_configuration_it_began_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunName::try_from("default").unwrap();
+        let with_size =
+            |size| RunConfig { group_size: NonZeroU32::new(size).unwrap(), ..RunConfig::default() };
+        for size in [4, 16] {
+            open(&run, dir.path(), &with_size(size), &mut |_, _| {}).unwrap().close();
+        }
+        let mut events = Vec::new();
+        let visited = Archive::open(dir.path()).unwrap().visit(|entry| -> Result<(), String> {
+            events.extend(decode_events(entry.body).map_err(|error| error.to_string())?);
+            Ok(())
+        });
+        assert_eq!(visited.unwrap().last_seq, 1);
+        let [Event::Configured { config, .. }] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!(**config, with_size(4));
     }
 }

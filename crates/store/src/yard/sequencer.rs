@@ -135,7 +135,7 @@ impl<L: Log> Sequencer<L> {
     }
 
     /// Stages and applies what was decided. A record the log cannot take changes nothing.
-    fn record(&mut self, events: &Events, payload: Bytes) -> Result<(), StageError> {
+    pub(super) fn record(&mut self, events: &Events, payload: Bytes) -> Result<(), StageError> {
         if events.is_empty() {
             return Ok(());
         }
@@ -354,7 +354,7 @@ impl Clock {
         Self { started: Instant::now(), started_at: Time(since_epoch.as_millis() as u64) }
     }
 
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         Time(self.started_at.0 + self.started.elapsed().as_millis() as u64)
     }
 

@@ -1,0 +1,154 @@
+//! `rollyard ledger rollout UID`: the story of one rollout.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use rollyard_core::ids::{GroupNo, LeaseNo};
+use rollyard_core::ledger::{Event, Uid};
+use rollyard_core::pipeline::DropReason;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use super::events::in_words;
+use super::history::History;
+
+/// Tell what happened to a rollout
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+    rollyard ledger rollout math_17-3 --data ./yard-data")]
+pub(super) struct Arguments {
+    /// The rollout's uid
+    uid: String,
+}
+
+pub(super) fn run(history: &History, arguments: &Arguments) -> Result<()> {
+    let uid = &arguments.uid;
+    let mut story = Story::new(uid);
+    let mut lines = Vec::new();
+    history.visit(|entry| {
+        if story.hear(&entry.event) {
+            lines.push(in_words(&entry));
+        }
+        Ok(())
+    })?;
+    let Some(fate) = &story.fate else {
+        bail!("no rollout {uid:?} was ever admitted to run {}", history.run);
+    };
+    let mut out = io::stdout();
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out, "rollout {uid:?} is {}", fate.in_words())?;
+    Ok(())
+}
+
+/// What is known about a rollout up to some event.
+struct Story {
+    uid: String,
+    hash: Uid,
+    group: Option<GroupNo>,
+    fate: Option<Fate>,
+    /// Groups that can be read and still take rollouts: one that joins is ready at once.
+    ready_and_open: BTreeSet<GroupNo>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Fate {
+    Waiting,
+    Ready,
+    Leased(LeaseNo),
+    /// Out of reach of a rewind where `is_final`.
+    Trained {
+        lease: LeaseNo,
+        step: Option<u64>,
+        is_final: bool,
+    },
+    Dropped(DropReason),
+}
+
+impl Fate {
+    fn in_words(&self) -> String {
+        match self {
+            Self::Waiting => "held, in a group that waits for more".to_owned(),
+            Self::Ready => "held, in a group that is ready to be read".to_owned(),
+            Self::Leased(lease) => format!("with the reader of lease {lease}"),
+            Self::Trained { lease, step: None, .. } => format!("trained, in lease {lease}, without a step"),
+            Self::Trained { lease, step: Some(step), .. } => {
+                format!("trained at step {step}, in lease {lease}")
+            }
+            Self::Dropped(reason) => format!("dropped: {reason}"),
+        }
+    }
+
+    fn lease(&self) -> Option<LeaseNo> {
+        match self {
+            Self::Leased(lease) | Self::Trained { lease, .. } => Some(*lease),
+            Self::Waiting | Self::Ready | Self::Dropped(_) => None,
+        }
+    }
+}
+
+impl Story {
+    fn new(uid: &str) -> Self {
+        Self {
+            uid: uid.to_owned(),
+            hash: Uid::of(uid),
+            group: None,
+            fate: None,
+            ready_and_open: BTreeSet::new(),
+        }
+    }
+
+    /// Takes an event in; true if it concerns the rollout.
+    fn hear(&mut self, event: &Event) -> bool {
+        if let Event::Admitted(admitted) = event {
+            let is_ours = admitted.uid == self.uid;
+            if is_ours {
+                self.group = Some(admitted.group);
+                let is_ready = self.ready_and_open.contains(&admitted.group);
+                self.fate = Some(if is_ready { Fate::Ready } else { Fate::Waiting });
+            }
+            return is_ours;
+        }
+        match event {
+            Event::GroupReady { group, closed: false, .. } => drop(self.ready_and_open.insert(*group)),
+            Event::Leased { groups, .. } => self.ready_and_open.retain(|group| !groups.contains(group)),
+            _ => {}
+        }
+        let (Some(group), Some(fate)) = (self.group, self.fate.clone()) else { return false };
+        if matches!(fate, Fate::Dropped(_)) {
+            return false;
+        }
+        let our_group = |named: &GroupNo| *named == group;
+        let our_lease = |named: &LeaseNo| fate.lease() == Some(*named);
+        let (concerns, fate) = match event {
+            Event::GroupReady { group, .. } => (our_group(group), Fate::Ready),
+            Event::GroupDropped { group, reason, .. } => (our_group(group), Fate::Dropped(*reason)),
+            Event::RolloutDropped { uid, reason, .. } => (*uid == self.hash, Fate::Dropped(*reason)),
+            Event::Leased { lease, groups, .. } => (groups.iter().any(our_group), Fate::Leased(*lease)),
+            Event::Acked { lease, last, .. } => {
+                (our_lease(lease), Fate::Trained { lease: *lease, step: None, is_final: *last })
+            }
+            Event::Returned { lease, .. } => (our_lease(lease), Fate::Ready),
+            Event::Committed { leases, step, .. } => match leases.iter().find(|lease| our_lease(lease)) {
+                Some(lease) => (true, Fate::Trained { lease: *lease, step: Some(*step), is_final: false }),
+                None => return false,
+            },
+            // What was taken after that step, and not yet gone for good, goes back.
+            Event::Rewound { step, .. } => match &fate {
+                Fate::Leased(_) => (true, Fate::Ready),
+                Fate::Trained { step: tied, is_final, .. } => {
+                    (!is_final && tied.is_none_or(|tied| tied > *step), Fate::Ready)
+                }
+                _ => return false,
+            },
+            Event::Extended { lease, .. } => (our_lease(lease), fate.clone()),
+            Event::Relocated { uid, .. } => (*uid == self.hash, fate.clone()),
+            Event::Configured { .. } | Event::VersionSet { .. } | Event::Admitted(_) => return false,
+        };
+        if concerns {
+            self.fate = Some(fate);
+        }
+        concerns
+    }
+}

@@ -1,0 +1,47 @@
+//! One table of all runs, for files, pipes and people who want it once.
+
+use std::fmt::Write;
+
+use super::run_stats::RunStats;
+use crate::terminal::{Table, size};
+
+pub(super) fn table(runs: &[RunStats]) -> String {
+    let mut table = Table::new(&[
+        "run",
+        "open",
+        "ready",
+        "leases",
+        "admitted",
+        "held",
+        "leased",
+        "trained",
+        "dropped",
+        "balanced",
+        "bytes held",
+    ]);
+    for RunStats { run, open_groups, ready_groups, leases_out, books, .. } in runs {
+        let numbers = [
+            *open_groups,
+            *ready_groups,
+            *leases_out,
+            books.admitted,
+            books.held,
+            books.leased,
+            books.trained,
+            books.dropped,
+        ];
+        let mut row = vec![run.clone()];
+        row.extend(numbers.map(|number| number.to_string()));
+        row.push(if books.balanced { "yes" } else { "NO" }.to_owned());
+        row.push(size(books.held_bytes));
+        table.push(row);
+    }
+    let mut text = table.to_string();
+    for RunStats { run, books, .. } in runs {
+        for (reason, dropped) in &books.dropped_by_reason {
+            // Writing to a string cannot fail.
+            let _infallible = writeln!(text, "dropped in {run}: {reason} {dropped}");
+        }
+    }
+    text
+}
