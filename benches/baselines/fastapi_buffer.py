@@ -170,8 +170,14 @@ def process(group: list[Row], group_size: int) -> list[Row]:
     return rows + copies
 
 
-def envelope(message: str, *, success: bool = True, data: list[Row] | None = None, meta_info: Row | None = None) -> Row:
-    return {"success": success, "message": message, "data": {"data": data or [], "meta_info": meta_info or {}}}
+def envelope(
+    message: str, *, success: bool = True, data: list[Row] | None = None, meta_info: Row | None = None
+) -> Row:
+    return {
+        "success": success,
+        "message": message,
+        "data": {"data": data or [], "meta_info": meta_info or {}},
+    }
 
 
 def make_app(buffer: Buffer, journal: Journal) -> FastAPI:

@@ -3,7 +3,7 @@
 //! Client and server share two cores, so every microsecond here is taken from the server under test.
 //! One thread drives all connections through one edge-triggered epoll: a request costs one `write`, one
 //! `read` and a share of an `epoll_wait`. No request is formatted, no answer but the first is parsed beyond
-//! its head. `docs/benchmarks.md` has the measured cost against a thread per connection and tokio.
+//! its head. `docs/benchmarks.md` has the measured cost beside a thread per connection and tokio.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;

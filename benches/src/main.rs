@@ -26,6 +26,9 @@ use crate::section::{backlog, build, connections, writes};
 use crate::setup::Setup;
 use crate::table::Row;
 
+/// A load average above this, before anything was started, comes from somebody else.
+const LOAD_MAX: f64 = 0.5;
+
 #[derive(Debug, Parser)]
 #[command(name = "rollyard-bench", about = "Measures Rollyard against its baselines on this machine")]
 struct Cli {
@@ -74,6 +77,7 @@ struct Connections {
 fn main() -> Result<()> {
     let Cli { section, setup } = Cli::parse();
     std::fs::create_dir_all(&setup.dir).with_context(|| format!("cannot make {}", setup.dir.display()))?;
+    println!("{}\n", machine());
     match section {
         Section::Writes => show("writes", || writes::run(&setup)),
         Section::Backlog(Backlog { items }) => show("backlog", || backlog::run(&setup, items)),
@@ -92,6 +96,18 @@ fn main() -> Result<()> {
             if build { show("build", || build::run(&setup)) } else { Ok(()) }
         }
     }
+}
+
+/// A number means little without its machine, and nothing if others were using that machine.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let load = read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN);
+    let warning = if load > LOAD_MAX { "; **busy machine: these numbers are provisional**" } else { "" };
+    let (model, kernel) = (model.map_or("unknown CPU", |(_, name)| name), read("/proc/sys/kernel/osrelease"));
+    format!("{cores} × {model}, Linux {}, load {load:.1} at the start{warning}", kernel.trim())
 }
 
 /// Each table is printed as soon as it is known, so that a later failure does not take it along.

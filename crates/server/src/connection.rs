@@ -110,12 +110,12 @@ impl AsyncRead for WatchedStream {
         let watch = &self.0;
         loop {
             watch.note(ready!(watch.socket.poll_read_ready(cx)))?;
-            match watch.note(watch.socket.try_read(buf.initialize_unfilled())) {
+            let wanted = buf.remaining();
+            match watch.note(watch.socket.try_read_buf(buf)) {
                 Ok(count) => {
-                    if count == 0 && buf.remaining() > 0 {
+                    if count == 0 && wanted > 0 {
                         watch.finished.store(true, Ordering::Release);
                     }
-                    buf.advance(count);
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

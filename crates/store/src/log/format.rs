@@ -72,7 +72,6 @@ pub const VERSION: u32 = 1;
 pub const FILE_HEADER_LEN: usize = 64;
 pub const BATCH_HEADER_LEN: usize = 32;
 pub const FRAME_HEADER_LEN: usize = 16;
-pub const ENTRY_HEADER_LEN: usize = 12;
 /// No byte of it is zero, nor one flipped bit away from zero.
 pub const END: [u8; 4] = [0xff, 0x5a, 0xa5, 0xff];
 pub const BATCH_MAGIC: [u8; 4] = *b"RYB1";

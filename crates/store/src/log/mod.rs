@@ -33,6 +33,7 @@ mod error;
 mod batch;
 mod live;
 mod pool;
+mod prepare;
 mod stager;
 mod writer;
 

@@ -19,7 +19,9 @@ impl SoundHistory {
         let path = dir.hist_path(segment);
         let bytes = dir.read(&path)?;
         Ok(read_header(dir, segment, &bytes)?
-            .filter(|header| read_history(&bytes, header).is_some())
+            .filter(|header| {
+                read_history(&bytes, header).is_some_and(|entries| entries.count() as u64 == header.count)
+            })
             .map(|header| Self { bytes, header }))
     }
 

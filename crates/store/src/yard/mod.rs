@@ -1,24 +1,23 @@
 //! One open run: a ledger kept on its log.
 //!
-//! Two threads serve it. The *sequencer* owns the ledger: it takes requests in turn, decides, stages the
-//! events in the log and applies them. The *syncer* owns the log's writing end: it makes a batch durable,
-//! then sends out the answers that waited for it. While one batch syncs, all that arrives goes into the next,
-//! so the disk sets the pace and the batches grow with the load.
+//! One thread, the *sequencer*, owns the ledger and the log. It takes all requests that wait, decides, stages
+//! their events and applies them, makes the batch durable with one sync, and only then sends the answers.
+//! While the disk syncs, what arrives waits and goes into the next batch: the disk sets the pace, and the
+//! batches grow with the load. (Two threads, one to stage and one to sync, were tried: what they gained by
+//! overlap they lost by waking each other; see `docs/decisions/002-one-thread.md`.)
 //!
 //! ```text
-//! Yard (anyone) --requests--> sequencer --batch + answers--> syncer --answers--> anyone
-//!                                 ^------------- synced --------------|
+//! Yard (anyone) --requests--> decide, stage, apply | write, sync | answer --> anyone
 //! ```
 //!
-//! The ledger in memory runs ahead of the disk by the batches in flight, but nobody can tell: every answer,
-//! to questions too, goes through the syncer behind the batch it may depend on. If a batch cannot be written,
-//! its answers become errors, the ledger is thrown away and made anew from the log.
+//! If a batch cannot be written, its answers become errors, the ledger is thrown away and made anew from
+//! the log.
 
 mod answer;
+mod committer;
 mod compact;
 mod open;
 mod sequencer;
-mod syncer;
 mod waiting;
 
 pub use answer::{Admission, AdmitError, Done, Granted, Submission, YardError};
@@ -76,8 +75,6 @@ pub(crate) enum Request {
     Ask {
         question: Question,
     },
-    /// Look again: the syncer is free.
-    Wake,
     Close,
 }
 

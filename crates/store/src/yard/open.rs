@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 
 use super::answer::YardError;
+use super::committer::Committer;
 use super::compact::Compaction;
 use super::sequencer::{Clock, Exit, Sequencer};
-use super::syncer::Syncer;
 use super::waiting::Waiting;
 use super::{NEWS_KEPT, REQUESTS_WAITING_MAX, Request, Yard};
 use crate::log::{self, Log, LogError, Parts, Payloads, ReplayError, Stage};
@@ -32,7 +32,15 @@ pub fn open(
 ) -> Result<Yard, YardError> {
     let (dir, durability) = (dir.to_owned(), config.durability);
     let options = move || log::Options { durability, ..log::Options::default() };
-    open_on(run, config, progress, move || log::open(&dir, options()))
+    let name = run.clone();
+    open_on(run, config, progress, move || {
+        let opened = log::open(&dir, options())?;
+        if opened.torn_bytes > 0 {
+            // Nobody was told that it had succeeded; a damaged end of the last batch would look the same.
+            tracing::warn!(run = %name, bytes = opened.torn_bytes, "cut an interrupted write off the log");
+        }
+        Ok(opened)
+    })
 }
 
 /// Opens a run on any log; `open_log` is called again if the log fails and can be opened anew.
@@ -147,17 +155,6 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
     fn serve(&self, loaded: Loaded<L>) -> Exit {
         let Loaded { ledger, parts, snapshot_seq, fresh } = loaded;
         *self.payloads.write().unwrap_or_else(PoisonError::into_inner) = parts.reader.clone();
-        let (work, work_inbox) = flume::bounded(1);
-        let (synced, synced_inbox) = flume::bounded(1);
-        let syncer = Syncer {
-            run: Arc::clone(&self.run),
-            writer: parts.writer,
-            snapshots: parts.snapshots,
-            work: work_inbox,
-            synced,
-            requests: self.to_self.clone(),
-            news: self.news.clone(),
-        };
         let config = ledger.config().clone();
         let mut sequencer: Sequencer<L> = Sequencer {
             ledger,
@@ -165,30 +162,29 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
             payloads: parts.reader,
             requests: self.inbox.clone(),
             to_self: self.to_self.clone(),
-            syncer: work,
-            synced: synced_inbox,
+            committer: Committer {
+                run: Arc::clone(&self.run),
+                writer: parts.writer,
+                snapshots: parts.snapshots,
+                snapshotting: None,
+                news: self.news.clone(),
+            },
             clock: Clock::start(),
             waiting: Waiting::default(),
             compaction: Compaction::new(),
             pending: Default::default(),
-            news: self.news.clone(),
-            in_flight: false,
             snapshot_seq,
         };
-        std::thread::scope(|scope| {
-            scope.spawn(move || syncer.serve());
-            if fresh {
-                sequencer.begin(config);
-            }
-            let exit = sequencer.serve();
-            sequencer.fail_pending(&match &exit {
-                Exit::Failed(error) => YardError::Log(error.clone()),
-                Exit::Closed => YardError::Closed,
-            });
-            // Hanging up lets the syncer finish, and the scope waits for it.
-            drop(sequencer);
-            exit
-        })
+        if fresh {
+            sequencer.begin(config);
+        }
+        let exit = sequencer.serve();
+        sequencer.fail_pending(&match &exit {
+            Exit::Failed(error) => YardError::Log(error.clone()),
+            Exit::Closed => YardError::Closed,
+        });
+        sequencer.committer.close();
+        exit
     }
 
     /// Answers every request with `why` until then, or for ever. True if asked to close.
@@ -215,7 +211,7 @@ impl Request {
             Self::Lease { reply, .. } => drop(reply.send(Err(why.clone()))),
             Self::Run { reply, .. } => drop(reply.send(Err(why.clone()))),
             Self::Ask { question } => question(Err(why))(Some(why.clone())),
-            Self::Wake | Self::Close => {}
+            Self::Close => {}
         }
     }
 }

@@ -6,16 +6,15 @@ use rollyard_core::ledger::{Command, Event, Events, Ledger, Refusal, encode_even
 use rollyard_core::run_config::WhenFull;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::broadcast;
 
 use super::answer::{Admission, AdmitError, Done, Granted, Submission, YardError};
+use super::committer::{Answer, Committer, Work};
 use super::compact::{BITE_BYTES, Compaction};
-use super::syncer::{Answer, Work};
 use super::waiting::{AdmitReply, Reader, Waiting, Writer};
 use super::{News, Request};
 use crate::log::{Log, LogError, Payloads, ReadError, Stage, StageError};
 
-/// A batch that has grown to this waits for the disk before it takes more.
+/// A batch that has grown to this goes to the disk before it takes more.
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 
 /// Records between two snapshots, at least; more when the ledger is large, so that its cost stays small.
@@ -27,18 +26,15 @@ pub(super) struct Sequencer<L: Log> {
     pub(super) payloads: L::Reader,
     pub(super) requests: flume::Receiver<Request>,
     pub(super) to_self: flume::WeakSender<Request>,
-    pub(super) syncer: flume::Sender<Work<L::Batch>>,
-    pub(super) synced: flume::Receiver<Result<(), LogError>>,
+    pub(super) committer: Committer<L::Writer, L::Snapshots>,
     pub(super) clock: Clock,
     pub(super) waiting: Waiting,
     pub(super) compaction: Compaction,
     pub(super) pending: Pending,
-    pub(super) news: broadcast::Sender<News>,
-    pub(super) in_flight: bool,
     pub(super) snapshot_seq: u64,
 }
 
-/// What goes to the syncer with the next batch.
+/// What goes out with the next batch.
 #[derive(Default)]
 pub(super) struct Pending {
     answers: Vec<Answer>,
@@ -68,14 +64,13 @@ impl<L: Log> Sequencer<L> {
             let mut next = first;
             while let Some(request) = next {
                 closing |= self.handle(request);
-                // Beyond this the disk is behind; requests wait in their queue, not in memory.
                 let full = self.stager.staged_bytes() >= BATCH_BYTES_MAX;
                 next = if full || closing { None } else { self.requests.try_recv().ok() };
             }
             self.tick();
             self.serve_waiting();
             self.compact();
-            if let Err(error) = self.hand_over(closing) {
+            if let Err(error) = self.commit(closing) {
                 return Exit::Failed(error);
             }
             if closing {
@@ -130,7 +125,6 @@ impl<L: Log> Sequencer<L> {
                 let tell = question(Ok(&self.ledger));
                 self.pending.answers.push(tell);
             }
-            Request::Wake => {}
             Request::Close => return true,
         }
         false
@@ -165,7 +159,7 @@ impl<L: Log> Sequencer<L> {
         }
         // A knob may have been turned, which can make room too.
         pending.room_for_writers |= matches!(events.first(), Some(Event::Configured { .. }));
-        if self.news.receiver_count() > 0 {
+        if self.committer.news.receiver_count() > 0 {
             pending.news.push(News { seq: stamp.seq, events: Arc::from(events.as_slice()) });
         }
         Ok(())
@@ -325,49 +319,20 @@ impl<L: Log> Sequencer<L> {
         }
     }
 
-    /// Gives the syncer what there is, if it has nothing to do; when closing, waits until all is done.
-    fn hand_over(&mut self, closing: bool) -> Result<(), LogError> {
-        self.collect_synced(closing || self.stager.staged_bytes() >= BATCH_BYTES_MAX)?;
-        if self.in_flight {
-            return Ok(());
-        }
+    /// Makes everything that was done durable, and answers.
+    fn commit(&mut self, closing: bool) -> Result<(), LogError> {
         let seq = self.stager.next_seq() - 1;
         let snapshot = (closing && seq > self.snapshot_seq || self.snapshot_due(seq)).then(|| {
             self.snapshot_seq = seq;
             (seq, self.ledger.snapshot())
         });
-        let batch = self.stager.take_batch();
-        if batch.is_none() && snapshot.is_none() {
-            // Nothing to wait for.
-            for answer in std::mem::take(&mut self.pending.answers) {
-                answer(None);
-            }
-            return Ok(());
-        }
-        let work = Work {
-            batch,
+        self.committer.commit(Work {
+            batch: self.stager.take_batch(),
             answers: std::mem::take(&mut self.pending.answers),
             news: std::mem::take(&mut self.pending.news),
             releases: self.stager.reclaimable(),
             snapshot,
-        };
-        if self.syncer.send(work).is_ok() {
-            self.in_flight = true;
-        }
-        self.collect_synced(closing)
-    }
-
-    fn collect_synced(&mut self, wait: bool) -> Result<(), LogError> {
-        if !self.in_flight {
-            return Ok(());
-        }
-        let outcome = if wait { self.synced.recv().ok() } else { self.synced.try_recv().ok() };
-        match outcome {
-            Some(Ok(())) => self.in_flight = false,
-            Some(Err(error)) => return Err(error),
-            None => {}
-        }
-        Ok(())
+        })
     }
 
     fn snapshot_due(&self, seq: u64) -> bool {

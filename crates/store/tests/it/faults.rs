@@ -177,6 +177,20 @@ fn damage_in_the_middle_of_the_active_segment_is_not_taken_for_a_torn_write() {
 }
 
 #[test]
+fn a_lost_first_page_is_not_taken_for_a_torn_first_write() {
+    let disk = FaultyDisk::default();
+    let (mut stager, mut writer) = parts(&disk);
+    append(&mut stager, &mut writer, &records(1..=1, 100));
+    append(&mut stager, &mut writer, &records(2..=2, 100));
+    let mut damaged = disk.after(Crash::Kill);
+    for byte in 0..100 {
+        damaged = damaged.with_byte(Path::new("run/00000001.log"), byte, 0);
+    }
+    let refused = try_open(&damaged).unwrap_err();
+    assert!(matches!(refused, LogError::Corrupt { offset: 0, .. }), "{refused}");
+}
+
+#[test]
 fn a_lost_page_inside_the_last_payload_is_a_torn_write() {
     let disk = FaultyDisk::default();
     let (mut stager, mut writer) = parts(&disk);

@@ -75,6 +75,10 @@ pub(crate) enum Crash {
 struct Coin(u64);
 
 impl Coin {
+    fn heads(&mut self) -> bool {
+        self.toss() & 1 == 0
+    }
+
     fn toss(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -200,7 +204,7 @@ impl Content {
                 }
                 (Crash::Tear { .. }, change) => Self::apply(&mut left, &change),
                 (Crash::Pages { .. }, Change::Resize(len)) => {
-                    if coin.toss() % 2 == 0 {
+                    if coin.heads() {
                         Self::apply(&mut left, &Change::Resize(len));
                     }
                 }
@@ -208,7 +212,7 @@ impl Content {
                     let mut rest = bytes.as_slice();
                     while !rest.is_empty() {
                         let (page, after) = rest.split_at(rest.len().min((PAGE - offset % PAGE) as usize));
-                        if coin.toss() % 2 == 0 {
+                        if coin.heads() {
                             Self::apply(&mut left, &Change::Write { offset, bytes: page.to_vec() });
                         }
                         offset += page.len() as u64;

@@ -9,7 +9,7 @@ use crate::support::{Found, Record, read, record, replay, stage};
 use proptest::prelude::*;
 use rollyard_store::log::{
     Archive, Commit, Durability, KeepSnapshots, Log, LogError, Opened, Options, Parts, Place, ReadError,
-    Reader, SegmentNo, Snapshot, Stage, open,
+    Reader, SegmentNo, Snapshot, Stage, fuzz_read, open,
 };
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -279,6 +279,23 @@ proptest! {
     fn bytes_of_any_kind_are_read_without_panic(
         bytes in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
-        let _ = rollyard_store::log::fuzz_read(&bytes);
+        let _ = fuzz_read(&bytes);
+    }
+
+    #[test]
+    fn mangled_files_are_read_without_panic(
+        hist in any::<bool>(),
+        edits in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..8),
+        cut in any::<proptest::sample::Index>(),
+    ) {
+        let log = include_bytes!("../fixtures/log-v1/00000003.log").as_slice();
+        let hist = if hist { include_bytes!("../fixtures/log-v1/00000003.hist").as_slice() } else { log };
+        let mut bytes = hist.to_vec();
+        for (at, value) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        assert!(fuzz_read(&bytes) <= 3);
+        let _ = fuzz_read(&bytes[..cut.index(bytes.len())]);
     }
 }

@@ -1,0 +1,90 @@
+//! Makes a batch durable, then lets the answers go that waited for it.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::sync::broadcast;
+
+use super::News;
+use super::answer::YardError;
+use crate::log::{Commit, KeepSnapshots, LogError, Release};
+
+/// Tells somebody the outcome: `None` if all went well.
+pub(super) type Answer = Box<dyn FnOnce(Option<YardError>) + Send>;
+
+/// What goes to the disk, and out, together.
+pub(super) struct Work<B> {
+    pub(super) batch: Option<B>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) news: Vec<News>,
+    pub(super) releases: Vec<Release>,
+    /// The ledger after this batch, and the batch's last record.
+    pub(super) snapshot: Option<(u64, Vec<u8>)>,
+}
+
+pub(super) struct Committer<W: Commit, S: KeepSnapshots> {
+    pub(super) run: Arc<str>,
+    pub(super) writer: W,
+    pub(super) snapshots: S,
+    pub(super) snapshotting: Option<JoinHandle<()>>,
+    pub(super) news: broadcast::Sender<News>,
+}
+
+impl<W: Commit, S: KeepSnapshots> Committer<W, S> {
+    pub(super) fn commit(&mut self, work: Work<W::Batch>) -> Result<(), LogError> {
+        let outcome = work.batch.map_or(Ok(()), |batch| self.writer.commit(batch));
+        let failed = outcome.as_ref().err().map(|error| YardError::Log(error.clone()));
+        for answer in work.answers {
+            answer(failed.clone());
+        }
+        outcome?;
+        for news in work.news {
+            let _nobody_listens = self.news.send(news);
+        }
+        self.release(work.releases);
+        if let Some((seq, bytes)) = work.snapshot {
+            self.write_snapshot(seq, bytes);
+        }
+        Ok(())
+    }
+
+    /// Closes the log; what could not be finished is left for the next start.
+    pub(super) fn close(mut self) {
+        self.join_snapshot();
+        if let Err(error) = self.writer.close() {
+            tracing::error!(run = %self.run, "closing the log: {error}");
+        }
+    }
+
+    fn release(&mut self, releases: Vec<Release>) {
+        for release in releases {
+            let segment = release.segment();
+            match self.writer.release(release) {
+                Ok(bytes) => tracing::debug!(run = %self.run, %segment, bytes, "released consumed payloads"),
+                // Only disk space is at stake; it is tried again after the next start.
+                Err(error) => tracing::warn!(run = %self.run, %segment, "releasing payloads: {error}"),
+            }
+        }
+    }
+
+    /// A snapshot is many megabytes, so it is written beside the batches.
+    fn write_snapshot(&mut self, seq: u64, bytes: Vec<u8>) {
+        self.join_snapshot();
+        let (snapshots, run) = (self.snapshots.clone(), Arc::clone(&self.run));
+        let write = move || match snapshots.write(seq, &bytes) {
+            Ok(()) => tracing::debug!(%run, seq, bytes = bytes.len(), "wrote a snapshot"),
+            Err(error) => tracing::warn!(%run, seq, "writing a snapshot: {error}"),
+        };
+        match std::thread::Builder::new().name("snapshot".into()).spawn(write) {
+            Ok(thread) => self.snapshotting = Some(thread),
+            Err(error) => tracing::warn!(run = %self.run, "no thread for a snapshot: {error}"),
+        }
+    }
+
+    fn join_snapshot(&mut self) {
+        if let Some(thread) = self.snapshotting.take()
+            && thread.join().is_err()
+        {
+            tracing::error!(run = %self.run, "a snapshot thread panicked");
+        }
+    }
+}
