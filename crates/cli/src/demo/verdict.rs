@@ -109,8 +109,8 @@ impl Verdict {
             count(kept)
         ));
         if played.native.adopted > 0 {
-            let adopted = many(played.native.adopted as usize, "lease");
-            self.remarks.push(format!("{adopted} got lost on the way to the reader and were fetched again"));
+            let adopted = count(played.native.adopted);
+            self.remarks.push(format!("leases lost on the way to the reader, and fetched again: {adopted}"));
         }
         if played.slime.again_after_crash > 0 {
             self.remarks.push(format!(
