@@ -130,6 +130,12 @@ impl Log for Opened {
         Ok(())
     }
 
+    fn set_durability(&mut self, durability: Durability) {
+        self.stager.durability = durability;
+        self.writer.durability = durability;
+        self.snapshots.durability = durability;
+    }
+
     fn into_parts(self) -> Parts<Self> {
         let Self { stager, writer, reader, snapshots, .. } = self;
         Parts { stager, writer, reader, snapshots }
