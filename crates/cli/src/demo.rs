@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 use crate::terminal::{ProgressLine, count};
 use readers::Delivered;
@@ -61,19 +62,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         None => bail!("--seconds {} is not from 0.1 to 3600", arguments.seconds),
     };
-    let temporary = tempfile::Builder::new().prefix("rollyard-demo-").tempdir()?;
-    let dir = match &arguments.dir {
-        Some(dir) => new_folder(dir)?,
-        None => temporary.path(),
-    };
+    let folder = Folder::new(arguments.dir.as_deref())?;
+    let dir = folder.path();
     let mut out = io::stdout();
     let writers = arguments.writers;
     writeln!(out, "{writers} writers, two readers, one server; data in {}\n", dir.display())?;
     let played = play(dir, goal, usize::from(writers), &mut out)?;
     let verdict = Verdict::reach(dir, &played)?;
     write!(out, "\n{verdict}")?;
-    if let Some(dir) = &arguments.dir {
-        writeln!(out, "\nlook around: rollyard ledger --data {} --run {NATIVE_RUN} events", dir.display())?;
+    if let Folder::Kept(_) = &folder {
+        let data = dir.join("yard-data");
+        writeln!(out, "\nlook around: rollyard ledger --data {} --run {NATIVE_RUN} events", data.display())?;
     }
     match verdict.problems() {
         0 => Ok(()),
@@ -81,12 +80,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-fn new_folder(dir: &Path) -> Result<&Path> {
-    let is_empty = std::fs::create_dir_all(dir).and_then(|()| Ok(std::fs::read_dir(dir)?.next().is_none()));
-    if !is_empty.with_context(|| format!("cannot use {}", dir.display()))? {
-        bail!("the demo wants a folder of its own, and this one is not empty: {}", dir.display());
+/// Where the demo keeps its data.
+enum Folder {
+    Kept(PathBuf),
+    /// Removed when dropped.
+    Temporary(TempDir),
+}
+
+impl Folder {
+    fn new(named: Option<&Path>) -> Result<Self> {
+        let Some(dir) = named else {
+            return Ok(Self::Temporary(tempfile::Builder::new().prefix("rollyard-demo-").tempdir()?));
+        };
+        let made =
+            std::fs::create_dir_all(dir).and_then(|()| Ok((dir.canonicalize()?, std::fs::read_dir(dir)?)));
+        let (path, mut entries) = made.with_context(|| format!("cannot use {}", dir.display()))?;
+        if entries.next().is_some() {
+            bail!("the demo wants a folder of its own, and this one is not empty: {}", dir.display());
+        }
+        Ok(Self::Kept(path))
     }
-    Ok(dir)
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Kept(path) => path,
+            Self::Temporary(dir) => dir.path(),
+        }
+    }
 }
 
 /// What everybody saw.

@@ -23,7 +23,10 @@ use crate::settings::{self, Serving, Sources};
 const BACKLOG: u32 = 4096;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let sources = Sources::read(arguments.flags.clone(), arguments.config.as_deref(), std::env::vars())?;
+    // Somebody else's variable may be no text at all; ours get refused by name if they make no sense.
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())));
+    let sources = Sources::read(arguments.flags.clone(), arguments.config.as_deref(), variables)?;
     let serving = Serving::resolve(&sources)?;
     if arguments.show_config {
         return Ok(io::stdout().write_all(settings::show(&serving.resolved).as_bytes())?);
@@ -64,7 +67,9 @@ async fn serve(serving: Serving) -> Result<()> {
     let listener = listen(serving.listen)?;
     let address = listener.local_addr()?;
     let mut out = io::stdout();
-    writeln!(out, "listening on http://{address}").and_then(|()| out.flush())?;
+    if let Err(error) = writeln!(out, "listening on http://{address}").and_then(|()| out.flush()) {
+        tracing::warn!("listening on http://{address}, but nobody reads it on stdout: {error}");
+    }
     let served =
         rollyard_server::serve(listener, App::new(Arc::clone(&runs), serving.server, stopping)).await;
     tokio::task::spawn_blocking(move || runs.close()).await?;

@@ -93,7 +93,7 @@ fn check_task_type(payload: &Map<String, Value>, more: &[String]) -> Result<(), 
         Some(other) => Err(ApiError::bad(
             "unknown_task_type",
             format!(
-                "task_type {other} is unknown; known are: {}. Make it known with --task-type NAME",
+                "task_type {other} is unknown; known are: {}. Make it known with --allow-task-type NAME",
                 known.join(", ")
             ),
         )),

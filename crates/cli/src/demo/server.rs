@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,8 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(stderr);
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("ROLLYARD_")) {
+        let ours = |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("ROLLYARD_"));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| ours(name)) {
             command.env_remove(name);
         }
         // Its own group: Ctrl-C on the terminal is for us, and we end it.

@@ -4,6 +4,8 @@
 //! wins, and a default stands behind them. [`table`] lists the settings, [`sources`] reads the three places,
 //! [`resolve`] picks, [`show`] prints what was picked and from where.
 
+#[cfg(test)]
+mod page;
 mod resolve;
 mod show;
 mod sources;

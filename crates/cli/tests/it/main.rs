@@ -1,0 +1,13 @@
+//! The program as its users run it: one binary, so that it links once.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod assign_ids;
+mod crash;
+mod demo;
+mod help;
+mod ledger;
+mod program;
+mod settings;
+mod startup;
+mod stats;
