@@ -126,7 +126,10 @@ pub const KNOBS: &[Knob] = &[
     knob("max_buffer_bytes", "Bytes of rollouts the run may keep"),
     knob("when_full", "A write to a full run: `wait` or `reject`"),
     knob("full_wait_seconds", "Longest wait of a write to a full run"),
-    knob("durability", "An answered write is safe from power loss (`fsync`) or from kill -9 only (`os`)"),
+    knob(
+        "durability",
+        "An answered write is safe from power loss (`fsync`) or from kill -9 only (`os`); a change counts from the next start",
+    ),
     knob("lease_seconds", "A lease not acked by then goes back to the pool"),
     knob("auto_commit", "Reads by plain slime clients are final at once, without commit(step)"),
     knob("keep_commits", "Commits whose rollouts are kept so that rewind can put them back"),

@@ -11,6 +11,7 @@
 use super::error::{LogError, ReadError, ReplayError, StageError};
 use bytes::Bytes;
 use rollyard_core::ids::Place;
+use rollyard_core::run_config::Durability;
 use std::fmt;
 
 /// The number and the address that a record has got.
@@ -188,6 +189,11 @@ pub trait Log: Sized {
         progress: impl FnMut(u64, u64),
         visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), ReplayError<E>>;
+
+    /// From here on, what is committed is to survive this.
+    ///
+    /// The owner learns it from the replay: a run's durability is written in its own log.
+    fn set_durability(&mut self, durability: Durability);
 
     fn into_parts(self) -> Parts<Self>;
 }

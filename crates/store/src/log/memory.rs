@@ -10,6 +10,7 @@ use super::error::{LogError, ReadError, ReplayError, StageError};
 use super::live::Liveness;
 use bytes::Bytes;
 use rollyard_core::ids::Place;
+use rollyard_core::run_config::Durability;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -105,6 +106,9 @@ impl Log for MemoryLog {
         progress(total_bytes, total_bytes);
         Ok(())
     }
+
+    /// Memory outlives neither the process nor the power, whatever is asked.
+    fn set_durability(&mut self, _durability: Durability) {}
 
     fn into_parts(self) -> Parts<Self> {
         let Self { stager, memory, .. } = self;

@@ -33,7 +33,6 @@ mod error;
 mod batch;
 mod live;
 mod pool;
-mod prepare;
 mod stager;
 mod writer;
 

@@ -11,7 +11,6 @@ use super::format::{Checksum, SEGMENT_LEN_MAX};
 use super::history::Sealed;
 use super::live::Liveness;
 use super::pool::Pool;
-use super::prepare::Preparer;
 use super::reader::Reader;
 use super::replay::{SoundHistory, finish, mend, peek_header};
 use super::segment::{Tail, scan};
@@ -91,7 +90,6 @@ pub fn open(dir: &Path, options: Options) -> Result<Opened, LogError> {
         segment_bytes: stager.segment_bytes,
         committed_seq,
         active: None,
-        next: Preparer::new(dir.clone(), stager.segment_bytes),
         failed: None,
         pool: stager.pool.clone(),
         reader: reader.clone(),
@@ -130,6 +128,12 @@ impl Log for Opened {
             progress(done_bytes, total_bytes);
         }
         Ok(())
+    }
+
+    fn set_durability(&mut self, durability: Durability) {
+        self.stager.durability = durability;
+        self.writer.durability = durability;
+        self.snapshots.durability = durability;
     }
 
     fn into_parts(self) -> Parts<Self> {

@@ -16,10 +16,9 @@ use super::error::LogError;
 use super::format::Checksum;
 use super::history::{History, Sealed};
 use super::pool::Pool;
-use super::prepare::Preparer;
 use super::reader::Reader;
 use rollyard_core::run_config::Durability;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The sync thread's end of an embedded log.
@@ -32,7 +31,6 @@ pub struct Writer {
     pub(super) committed_seq: u64,
     /// The segment being written; none right after opening.
     pub(super) active: Option<Active>,
-    pub(super) next: Preparer,
     pub(super) failed: Option<LogError>,
     pub(super) pool: Pool,
     /// To let go of the files of released segments.
@@ -128,31 +126,20 @@ impl Writer {
         }
         active.len = batch.offset + batch.len();
         active.history.append(&batch.history);
-        if self.durability == Durability::Fsync {
-            self.next.consider(active.len);
-        }
         Ok(())
     }
 
-    fn create(&mut self, batch: &Batch) -> Result<Active, LogError> {
+    fn create(&self, batch: &Batch) -> Result<Active, LogError> {
         let path = self.dir.log_path(batch.segment);
-        let file = match self.next.take(&path) {
-            Some(file) => file,
-            None => self.create_empty(&path)?,
-        };
-        let (segment, first_seq) = (batch.segment, batch.first_seq);
-        Ok(Active { segment, first_seq, path, file, len: 0, history: History::default() })
-    }
-
-    fn create_empty(&self, path: &Path) -> Result<Arc<dyn DiskFile>, LogError> {
-        let file = self.dir.disk.create(path);
-        let file = file.map_err(|cause| LogError::io("create a segment", path, cause))?;
+        let file = self.dir.disk.create(&path);
+        let file = file.map_err(|cause| LogError::io("create a segment", &path, cause))?;
         // Room laid out in advance only makes syncs cheaper. Where it cannot be had, the file grows.
         if file.allocate(self.segment_bytes).is_err() {
             let emptied = file.truncate(0);
-            emptied.map_err(|cause| LogError::io("truncate a segment", path, cause))?;
+            emptied.map_err(|cause| LogError::io("truncate a segment", &path, cause))?;
         }
-        Ok(file)
+        let (segment, first_seq) = (batch.segment, batch.first_seq);
+        Ok(Active { segment, first_seq, path, file, len: 0, history: History::default() })
     }
 
     /// Finishes the active segment, if there is one.

@@ -6,7 +6,7 @@
 
 use rollyard_core::ids::{GroupNo, Place};
 use rollyard_core::ledger::{Ledger, Uid};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::log::{SegmentNo, Stage};
@@ -51,14 +51,18 @@ impl Compaction {
         self.freed_since.then_some(self.next_look)
     }
 
-    /// Looks for a segment to empty, if it is time to.
+    /// Looks for segments to empty, if it is time to. One walk over the ledger serves them all.
     pub(super) fn look(&mut self, ledger: &Ledger, stager: &impl Stage) {
         if !self.moves.is_empty() || !self.freed_since || Instant::now() < self.next_look {
             return;
         }
         self.freed_since = false;
         self.next_look = Instant::now() + EVERY;
-        let Some(sparse) = stager.sparse(LIVE_SHARE_MAX).into_iter().next() else { return };
+        let sparse: BTreeSet<SegmentNo> =
+            stager.sparse(LIVE_SHARE_MAX).into_iter().map(|sparse| sparse.segment).collect();
+        if sparse.is_empty() {
+            return;
+        }
         self.moves = ledger
             .groups()
             .flat_map(|(group, known)| {
@@ -68,9 +72,7 @@ impl Compaction {
                     place: rollout.place,
                 })
             })
-            .filter(|found| SegmentNo::of(found.place) == sparse.segment)
+            .filter(|found| sparse.contains(&SegmentNo::of(found.place)))
             .collect();
-        // The next sparse segment, if there is one, comes after this.
-        self.freed_since = !self.moves.is_empty();
     }
 }

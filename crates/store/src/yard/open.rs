@@ -30,11 +30,9 @@ pub fn open(
     config: &RunConfig,
     progress: Progress<'_>,
 ) -> Result<Yard, YardError> {
-    let (dir, durability) = (dir.to_owned(), config.durability);
-    let options = move || log::Options { durability, ..log::Options::default() };
-    let name = run.clone();
+    let (dir, name) = (dir.to_owned(), run.clone());
     open_on(run, config, progress, move || {
-        let opened = log::open(&dir, options())?;
+        let opened = log::open(&dir, log::Options::default())?;
         if opened.torn_bytes > 0 {
             // Nobody was told that it had succeeded; a damaged end of the last batch would look the same.
             tracing::warn!(run = %name, bytes = opened.torn_bytes, "cut an interrupted write off the log");
@@ -105,6 +103,7 @@ fn load<L: Log>(mut log: L, config: &RunConfig, progress: Progress<'_>) -> Resul
         Err(ReplayError::Log(error)) => return Err(error.into()),
         Err(ReplayError::Visit(why)) => return Err(YardError::State(why)),
     }
+    log.set_durability(ledger.config().durability);
     let mut parts = log.into_parts();
     let gone = parts.stager.retain(&mut ledger.places());
     if gone > 0 {

@@ -9,3 +9,4 @@ mod faulty;
 mod fixture;
 mod model;
 mod support;
+mod yard;
