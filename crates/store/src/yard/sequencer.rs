@@ -176,7 +176,8 @@ impl<L: Log> Sequencer<L> {
         while let Some(submission) = writer.rest.pop_front() {
             match self.admit_one(submission) {
                 Ok(outcome) => writer.done.push(outcome),
-                Err((refusal, submission)) => {
+                Err(full) => {
+                    let (refusal, submission) = *full;
                     let config = self.ledger.config();
                     let patience = Duration::from_secs_f64(config.full_wait_seconds);
                     let deadline = *writer.deadline.get_or_insert_with(|| Instant::now() + patience);
@@ -198,11 +199,11 @@ impl<L: Log> Sequencer<L> {
         });
     }
 
-    /// Admits a rollout, or gives it back if the run is full.
+    /// Admits a rollout, or gives it back if the run is full, in a box: that is rare, and large.
     fn admit_one(
         &mut self,
         submission: Submission,
-    ) -> Result<Result<Admission, AdmitError>, (Refusal, Submission)> {
+    ) -> Result<Result<Admission, AdmitError>, Box<(Refusal, Submission)>> {
         let Submission { item, payload, digest } = submission;
         let Ok(size_bytes) = u32::try_from(payload.len()) else {
             let refusal =
@@ -213,7 +214,9 @@ impl<L: Log> Sequencer<L> {
         let decided = self.ledger.decide(&command, self.clock.now());
         let Command::Admit { item, .. } = command else { unreachable!("it was made an admission above") };
         match decided {
-            Err(refusal @ Refusal::Full { .. }) => Err((refusal, Submission { item, payload, digest })),
+            Err(refusal @ Refusal::Full { .. }) => {
+                Err(Box::new((refusal, Submission { item, payload, digest })))
+            }
             Err(refusal) => Ok(Err(refusal.into())),
             Ok(events) => Ok(self.record(&events, payload).map_err(AdmitError::from).map(|()| Admission {
                 duplicate: events.is_empty(),
