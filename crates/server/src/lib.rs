@@ -9,13 +9,13 @@ pub mod settings;
 
 mod api;
 mod app;
+mod body;
 mod connection;
 mod deliver;
 mod error;
 mod guard;
 mod metrics;
 mod page;
-mod read_body;
 mod serve;
 mod slime;
 mod start;

@@ -10,21 +10,28 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use rollyard_core::pipeline::DropReason;
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::App;
 use crate::error::ApiError;
 
+/// What was asked, with names and numbers taken out of the path.
+pub(crate) struct Call {
+    method: &'static str,
+    path: Cow<'static, str>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Call {
-    method: String,
-    path: String,
+struct Answered {
+    method: &'static str,
+    path: Cow<'static, str>,
     status: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Route {
-    path: String,
+    path: Cow<'static, str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -42,7 +49,7 @@ struct Dropped {
 /// Counts requests; the books are read when somebody looks.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    calls: Family<Call, Counter>,
+    calls: Family<Answered, Counter>,
     seconds: Family<Route, Histogram>,
 }
 
@@ -55,11 +62,27 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn count(&self, method: &Method, path: &str, status: StatusCode, took: Duration) {
-        let path = route_of(path);
-        let call = Call { method: method.to_string(), path: path.clone(), status: status.as_u16() };
-        self.calls.get_or_create(&call).inc();
-        self.seconds.get_or_create(&Route { path }).observe(took.as_secs_f64());
+    pub(crate) fn count(&self, call: Call, status: StatusCode, took: Duration) {
+        let Call { method, path } = call;
+        self.seconds.get_or_create(&Route { path: path.clone() }).observe(took.as_secs_f64());
+        self.calls.get_or_create(&Answered { method, path, status: status.as_u16() }).inc();
+    }
+}
+
+/// The calls that come thousands of times a second, which are not worth taking apart.
+const FREQUENT: [&str; 4] = ["/buffer/write", "/get_rollout_data", "/buffer/read", "/buffer/stats"];
+
+impl Call {
+    pub(crate) fn of(method: &Method, path: &str) -> Self {
+        let method = match *method {
+            Method::GET => "GET",
+            Method::POST => "POST",
+            Method::PATCH => "PATCH",
+            Method::DELETE => "DELETE",
+            _ => "other",
+        };
+        let frequent = FREQUENT.into_iter().find(|known| *known == path);
+        Self { method, path: frequent.map_or_else(|| route_of(path).into(), Cow::Borrowed) }
     }
 }
 

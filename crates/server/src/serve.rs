@@ -1,5 +1,6 @@
 //! The loop that accepts connections, and the way out of it.
 
+use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response, header};
 use axum::response::IntoResponse;
@@ -22,6 +23,7 @@ use crate::App;
 use crate::connection::{Watch, WatchedStream};
 use crate::deliver::{FollowedBody, Receipt};
 use crate::guard::Guard;
+use crate::metrics::Call;
 use crate::settings::CompressAnswers;
 
 /// A connection that has not sent its headers by then is closed.
@@ -37,7 +39,7 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     let graceful = GracefulShutdown::new();
     let handler = Handler {
         guard: Guard::new(&app.settings, listener.local_addr()?),
-        router: RequestDecompressionLayer::new().layer(app.clone().router()),
+        router: app.clone().router(),
         app,
         tasks: tasks.clone(),
     };
@@ -98,7 +100,7 @@ fn connection(
 struct Handler {
     app: App,
     guard: Guard,
-    router: tower_http::decompression::RequestDecompression<axum::Router>,
+    router: Router,
     tasks: TaskTracker,
 }
 
@@ -106,12 +108,12 @@ impl Handler {
     async fn handle(&self, request: Request<Incoming>, watch: Arc<Watch>) -> Response<Body> {
         let started = Instant::now();
         let request_no = watch.begin_request();
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let call = Call::of(request.method(), request.uri().path());
         let mut response = match self.guard.check(request.headers(), request.uri()) {
             Ok(()) => self.route(request, &watch).await,
             Err(refused) => refused.into_response(),
         };
-        self.app.metrics.count(&method, &path, response.status(), started.elapsed());
+        self.app.metrics.count(call, response.status(), started.elapsed());
         if let Some(receipt) = response.extensions_mut().remove::<Receipt>() {
             let tasks = self.tasks.clone();
             return response
@@ -126,15 +128,35 @@ impl Handler {
             CompressAnswers::Always => true,
             CompressAnswers::Remote => !watch.is_loopback(),
         };
-        let router = self.router.clone();
+        let has = |name| request.headers().contains_key(name);
+        let (packed, compress) = (has(header::CONTENT_ENCODING), compress && has(header::ACCEPT_ENCODING));
         let request = request.map(Body::new);
-        if compress && request.headers().contains_key(header::ACCEPT_ENCODING) {
-            let layer = CompressionLayer::new().quality(CompressionLevel::Fastest);
-            let outcome = layer.layer(router).oneshot(request).await;
-            outcome.map(|response| response.map(Body::new)).unwrap_or_else(IntoResponse::into_response)
-        } else {
-            let outcome = router.oneshot(request).await;
-            outcome.map(|response| response.map(Body::new)).unwrap_or_else(IntoResponse::into_response)
-        }
+        // A layer costs time on every request, so each is put on only where it has something to do.
+        let router = self.router.clone();
+        let answered = match (packed, compress) {
+            (false, false) => router.oneshot(request).await,
+            (true, false) => unpack(router, request).await,
+            (false, true) => CompressionLayer::new()
+                .quality(CompressionLevel::Fastest)
+                .layer(router)
+                .oneshot(request)
+                .await
+                .map(IntoResponse::into_response),
+            (true, true) => {
+                let unpacking = tower::service_fn(move |request| unpack(router.clone(), request));
+                CompressionLayer::new()
+                    .quality(CompressionLevel::Fastest)
+                    .layer(unpacking)
+                    .oneshot(request)
+                    .await
+                    .map(IntoResponse::into_response)
+            }
+        };
+        answered.unwrap_or_else(|never| match never {})
     }
+}
+
+async fn unpack(router: Router, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let answered = RequestDecompressionLayer::new().layer(router).oneshot(request).await;
+    Ok(answered.map(|response| response.map(Body::new)).unwrap_or_else(IntoResponse::into_response))
 }

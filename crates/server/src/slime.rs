@@ -4,9 +4,7 @@
 //! of items asked for. It is a lease underneath, acked for the client once the answer has arrived.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Query, State};
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use rollyard_core::ledger::{LeaseTerms, Want};
@@ -22,9 +20,9 @@ use utoipa_axum::routes;
 
 use crate::App;
 use crate::app::OfRun;
+use crate::body::{Object, Raw};
 use crate::deliver::{self, Frameset, Receipt, Shape};
 use crate::error::{ApiError, ErrorAnswer};
-use crate::read_body::{read_body, read_object};
 use crate::start;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -52,13 +50,10 @@ struct Echo {
     responses((status = 200, body = Value), (status = 400, body = ErrorAnswer), (status = 409, body = ErrorAnswer),
         (status = 413, body = ErrorAnswer), (status = 429, body = ErrorAnswer)))]
 async fn write(
-    State(app): State<App>,
     OfRun(yard): OfRun,
     Query(echo): Query<Echo>,
-    headers: HeaderMap,
-    body: Body,
+    Raw(payload): Raw,
 ) -> Result<Response, ApiError> {
-    let payload = read_body(&headers, body, app.settings.body_bytes_max).await?;
     let submission = Submission::new(item::decode(&payload)?, payload.clone());
     let outcome = yard.admit(vec![submission]).await?.pop();
     let admission = outcome.ok_or_else(|| ApiError::from(rollyard_store::yard::YardError::Closed))??;
@@ -90,11 +85,9 @@ fn as_json(payload: &Bytes) -> Result<&RawValue, ApiError> {
 async fn read(
     State(app): State<App>,
     OfRun(yard): OfRun,
-    headers: HeaderMap,
-    body: Body,
+    Object(asked): Object,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::from_object(&read_object(&headers, body, app.settings.body_bytes_max).await?)?;
-    take(&app, yard, asked).await
+    take(&app, yard, Asked::from_object(&asked)?).await
 }
 
 /// Take the groups that are ready: all, or as many as give `batch_size` items.
@@ -103,11 +96,9 @@ async fn read(
 async fn get_rollout_data(
     State(app): State<App>,
     OfRun(yard): OfRun,
-    headers: HeaderMap,
-    body: Body,
+    Object(asked): Object,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::from_object(&read_object(&headers, body, app.settings.body_bytes_max).await?)?;
-    take(&app, yard, asked).await
+    take(&app, yard, Asked::from_object(&asked)?).await
 }
 
 async fn take(app: &App, yard: Yard, asked: Asked) -> Result<Response, ApiError> {

@@ -5,9 +5,7 @@
 //! nothing that is held is dropped.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{RawPathParams, State};
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use rollyard_core::ids::RunName;
 use rollyard_core::ledger::Command;
@@ -16,8 +14,8 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 use crate::App;
+use crate::body::Object;
 use crate::error::{ApiError, ErrorAnswer};
-use crate::read_body::read_object;
 use crate::runs::DEFAULT_RUN;
 
 /// Configure a run for a task. Idempotent; what the run holds stays.
@@ -26,10 +24,8 @@ use crate::runs::DEFAULT_RUN;
 pub(crate) async fn start_rollout(
     State(app): State<App>,
     params: RawPathParams,
-    headers: HeaderMap,
-    body: Body,
+    Object(payload): Object,
 ) -> Result<Response, ApiError> {
-    let payload = read_object(&headers, body, app.settings.body_bytes_max).await?;
     let named = params.iter().find(|(key, _)| *key == "run").map(|(_, name)| name);
     let name = match (named, payload.get("run")) {
         (Some(name), _) => name,

@@ -1,9 +1,8 @@
 //! Leases: taking groups, and saying what became of them.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rollyard_core::ids::{LeaseNo, Time};
 use rollyard_core::ledger::{Command, Lease, LeaseStatus, LeaseTerms, Want};
@@ -19,9 +18,9 @@ use utoipa_axum::routes;
 use super::steps::DoneAnswer;
 use crate::App;
 use crate::app::OfRun;
+use crate::body::Fields;
 use crate::deliver::{self, Frameset, Receipt, Shape};
 use crate::error::{ApiError, ErrorAnswer};
-use crate::read_body::read_json;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -57,10 +56,8 @@ struct Ask {
 async fn lease(
     State(app): State<App>,
     OfRun(yard): OfRun,
-    headers: HeaderMap,
-    body: Body,
+    Fields(ask): Fields<Ask>,
 ) -> Result<Response, ApiError> {
-    let ask: Ask = read_json(&headers, body, app.settings.body_bytes_max).await?;
     let want = match ask.groups {
         None => Want::All,
         Some(0) => return Err(wrong("groups", 0, "at least 1")),
@@ -206,13 +203,10 @@ struct Extend {
     params(("run" = String, Path), ("lease" = u64, Path)),
     responses((status = 200, body = DoneAnswer), (status = 404, body = ErrorAnswer), (status = 410, body = ErrorAnswer)))]
 async fn extend(
-    State(app): State<App>,
     OfRun(yard): OfRun,
     Path(path): Path<HashMap<String, String>>,
-    headers: HeaderMap,
-    body: Body,
+    Fields(extend): Fields<Extend>,
 ) -> Result<Json<DoneAnswer>, ApiError> {
-    let extend: Extend = read_json(&headers, body, app.settings.body_bytes_max).await?;
     run(&yard, Command::Extend { lease: lease_no(&path)?, secs: extend.seconds }).await
 }
 

@@ -1,9 +1,8 @@
 //! Runs: making them, their knobs, their books.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rollyard_core::ids::RunName;
 use rollyard_core::ledger::{Books, Command};
@@ -17,8 +16,8 @@ use utoipa_axum::routes;
 
 use crate::App;
 use crate::app::OfRun;
+use crate::body::{Fields, Object};
 use crate::error::{ApiError, ErrorAnswer};
-use crate::read_body::{read_json, read_object};
 use crate::start::create;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -120,8 +119,7 @@ struct NewRun {
 /// Make a run. A run that exists is left as it is and returned.
 #[utoipa::path(post, path = "/runs", tag = "runs", request_body = NewRun,
     responses((status = 201, body = RunAnswer), (status = 200, body = RunAnswer), (status = 400, body = ErrorAnswer)))]
-async fn make(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
-    let new: NewRun = read_json(&headers, body, app.settings.body_bytes_max).await?;
+async fn make(State(app): State<App>, Fields(new): Fields<NewRun>) -> Result<Response, ApiError> {
     let run = RunName::try_from(new.name.as_str())?;
     let config = app.runs.defaults().patched(&new.config)?;
     let (yard, made) = create(&app, run, config).await?;
@@ -139,13 +137,7 @@ async fn show(OfRun(yard): OfRun) -> Result<Json<RunAnswer>, ApiError> {
 /// Turn knobs. What is not named stays as it is.
 #[utoipa::path(patch, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)), request_body = Object,
     responses((status = 200, body = RunAnswer), (status = 400, body = ErrorAnswer), (status = 404, body = ErrorAnswer)))]
-async fn configure(
-    State(app): State<App>,
-    OfRun(yard): OfRun,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Json<RunAnswer>, ApiError> {
-    let changes = read_object(&headers, body, app.settings.body_bytes_max).await?;
+async fn configure(OfRun(yard): OfRun, Object(changes): Object) -> Result<Json<RunAnswer>, ApiError> {
     let config = yard.ask(|ledger| ledger.config().clone()).await?.patched(&changes)?;
     yard.run(Command::Configure { config, start: None }).await?;
     Ok(Json(describe(&yard).await?))
@@ -168,12 +160,9 @@ struct CloseGroup {
 #[utoipa::path(post, path = "/runs/{run}/close_group", tag = "runs", params(("run" = String, Path)),
     request_body = CloseGroup, responses((status = 200, body = BooksAnswer), (status = 404, body = ErrorAnswer)))]
 async fn close_group(
-    State(app): State<App>,
     OfRun(yard): OfRun,
-    headers: HeaderMap,
-    body: Body,
+    Fields(close): Fields<CloseGroup>,
 ) -> Result<Json<BooksAnswer>, ApiError> {
-    let close: CloseGroup = read_json(&headers, body, app.settings.body_bytes_max).await?;
     let done = yard.run(Command::CloseGroup { instance: close.instance_id }).await?;
     Ok(Json((&done.books).into()))
 }

@@ -1,9 +1,6 @@
 //! The trainer's steps: commit, rewind, and the version of the weights.
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::HeaderMap;
 use rollyard_core::ids::LeaseNo;
 use rollyard_core::ledger::Command;
 use rollyard_store::yard::Done;
@@ -15,8 +12,8 @@ use utoipa_axum::routes;
 use super::runs::BooksAnswer;
 use crate::App;
 use crate::app::OfRun;
+use crate::body::Fields;
 use crate::error::{ApiError, ErrorAnswer};
-use crate::read_body::read_json;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(commit)).routes(routes!(rewind)).routes(routes!(set_version))
@@ -47,13 +44,7 @@ struct Commit {
 /// Tie acked leases to a checkpoint.
 #[utoipa::path(post, path = "/runs/{run}/commit", tag = "steps", params(("run" = String, Path)), request_body = Commit,
     responses((status = 200, body = DoneAnswer), (status = 409, body = ErrorAnswer)))]
-async fn commit(
-    State(app): State<App>,
-    OfRun(yard): OfRun,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Json<DoneAnswer>, ApiError> {
-    let commit: Commit = read_json(&headers, body, app.settings.body_bytes_max).await?;
+async fn commit(OfRun(yard): OfRun, Fields(commit): Fields<Commit>) -> Result<Json<DoneAnswer>, ApiError> {
     let leases = commit.leases.map(|leases| leases.into_iter().map(LeaseNo).collect());
     Ok(Json(yard.run(Command::Commit { step: commit.step, leases }).await?.into()))
 }
@@ -67,13 +58,7 @@ struct Rewind {
 /// Put back everything consumed after a step: leases acked since, committed later, or still out.
 #[utoipa::path(post, path = "/runs/{run}/rewind", tag = "steps", params(("run" = String, Path)), request_body = Rewind,
     responses((status = 200, body = DoneAnswer), (status = 409, body = ErrorAnswer)))]
-async fn rewind(
-    State(app): State<App>,
-    OfRun(yard): OfRun,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Json<DoneAnswer>, ApiError> {
-    let rewind: Rewind = read_json(&headers, body, app.settings.body_bytes_max).await?;
+async fn rewind(OfRun(yard): OfRun, Fields(rewind): Fields<Rewind>) -> Result<Json<DoneAnswer>, ApiError> {
     Ok(Json(yard.run(Command::Rewind { step: rewind.step }).await?.into()))
 }
 
@@ -87,11 +72,8 @@ struct SetVersion {
 #[utoipa::path(post, path = "/runs/{run}/version", tag = "steps", params(("run" = String, Path)),
     request_body = SetVersion, responses((status = 200, body = DoneAnswer)))]
 async fn set_version(
-    State(app): State<App>,
     OfRun(yard): OfRun,
-    headers: HeaderMap,
-    body: Body,
+    Fields(set): Fields<SetVersion>,
 ) -> Result<Json<DoneAnswer>, ApiError> {
-    let set: SetVersion = read_json(&headers, body, app.settings.body_bytes_max).await?;
     Ok(Json(yard.run(Command::SetVersion { version: set.version }).await?.into()))
 }
