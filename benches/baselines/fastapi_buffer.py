@@ -249,8 +249,9 @@ def replay(buffer: Buffer, journal: Journal) -> None:
 class TalkingServer(uvicorn.Server):
     """Says where it listens once it does, for port 0 is only known then.
 
-    It is started with `run`, and uvicorn binds the socket. `asyncio.run(serve(sockets=[…]))` would use the loop of
-    the standard library, which leaves Nagle's algorithm on for such a socket: every answer would wait 40 ms.
+    It is started with `run`, and uvicorn binds the socket. `asyncio.run(serve(sockets=[…]))` would use the
+    loop of the standard library, which leaves Nagle's algorithm on for such a socket: every answer would
+    wait 40 ms.
     """
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

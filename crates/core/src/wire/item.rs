@@ -414,4 +414,45 @@ mod tests {
         }
         assert!(decode(b"{\"uid\":\"\xff\"}").is_err());
     }
+
+    mod any_bytes {
+        use super::*;
+        use crate::pipeline::Row;
+        use crate::wire::row;
+        use proptest::prelude::*;
+
+        /// A good rollout with some of its bytes changed, taken out or put in.
+        fn mangled() -> impl Strategy<Value = Vec<u8>> {
+            let edit = (any::<proptest::sample::Index>(), any::<u8>(), 0..3u8);
+            proptest::collection::vec(edit, 0..4).prop_map(|edits| {
+                let mut bytes = GOOD.as_bytes().to_vec();
+                for (at, byte, how) in edits {
+                    let at = at.index(bytes.len());
+                    match how {
+                        0 => bytes[at] = byte,
+                        1 => drop(bytes.remove(at)),
+                        _ => bytes.insert(at, byte),
+                    }
+                }
+                bytes
+            })
+        }
+
+        proptest! {
+            #![proptest_config(ProptestConfig::with_cases(2000))]
+
+            #[test]
+            fn what_is_taken_can_be_given_back(bytes in prop_oneof![mangled(), any::<Vec<u8>>()]) {
+                match decode(&bytes) {
+                    Err(error) => prop_assert!(!error.to_string().is_empty()),
+                    Ok(item) => {
+                        let shown = Row { member: 0, reward: item.reward, weight: 1.0, copy: None };
+                        let mut out = Vec::new();
+                        row::write(&mut out, &bytes, &shown, item.reward).unwrap();
+                        prop_assert_eq!(decode(&out).unwrap(), item);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -309,3 +309,33 @@ fn slow_clients_do_not_hold_up_the_others() {
     }
     assert!(started.elapsed() < Duration::from_secs(5), "twenty writes took {:?}", started.elapsed());
 }
+
+#[test]
+fn a_damaged_rollout_is_dropped_with_its_reason_and_the_rest_arrives() {
+    let server = Server::start(json!({"group_size": 4, "normalize": "none"}));
+    for (n, reward) in [1.0, 0.0, 0.5, 0.25].into_iter().enumerate() {
+        let mut rollout = item(&n.to_string(), "a", reward);
+        rollout["mark"] = json!(format!("mark-of-{n}-{}", "x".repeat(600)));
+        server.post("/buffer/write", rollout);
+    }
+    server.fill("b", 4);
+    let runs = server.dir.as_ref().unwrap().path().join("runs/default");
+    let server = server.restart_after(json!({}), || {
+        for entry in std::fs::read_dir(&runs).unwrap() {
+            let path = entry.unwrap().path();
+            let mut bytes = std::fs::read(&path).unwrap();
+            let mark = bytes.windows(9).position(|window| window == b"mark-of-2");
+            if path.extension().is_some_and(|kind| kind == "log")
+                && let Some(at) = mark
+            {
+                bytes[at] ^= 1;
+                std::fs::write(&path, bytes).unwrap();
+            }
+        }
+    });
+    let rows = server.read(json!({}));
+    let uids: Vec<&str> = rows.iter().map(|row| row["uid"].as_str().unwrap()).collect();
+    assert_eq!(uids, ["0", "1", "3", "0#pad1", "b-0", "b-1", "b-2", "b-3"]);
+    assert_eq!(server.books()["dropped_by_reason"]["corrupt"], 1);
+    assert_eq!(server.get("/api/runs/default/rollouts/2").1["reason"], "corrupt");
+}

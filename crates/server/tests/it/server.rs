@@ -38,9 +38,15 @@ impl Server {
     }
 
     /// Stops in good order and starts again on the same data.
-    pub(crate) fn restart(mut self, knobs: Value) -> Self {
+    pub(crate) fn restart(self, knobs: Value) -> Self {
+        self.restart_after(knobs, || {})
+    }
+
+    /// The same, with something done to the data in between.
+    pub(crate) fn restart_after(mut self, knobs: Value, meanwhile: impl FnOnce()) -> Self {
         let dir = self.dir.take().unwrap();
         drop(self);
+        meanwhile();
         Self::start_in(dir, knobs, Settings::default())
     }
 
