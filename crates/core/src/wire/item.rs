@@ -68,7 +68,9 @@ pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
     if bytes.trim_ascii().is_empty() {
         return Err(ItemError::Empty);
     }
-    let wire: WireItem<'_> = match serde_json::from_slice(bytes) {
+    // Up front, because values that are skipped over would not be looked at.
+    let text = std::str::from_utf8(bytes).map_err(|error| ItemError::NotJson(error.to_string()))?;
+    let wire: WireItem<'_> = match serde_json::from_str(text) {
         // A list would be taken for the fields in their order.
         Ok(_) if !bytes.trim_ascii_start().starts_with(b"{") => return Err(not_an_object(bytes)),
         Ok(wire) => wire,

@@ -112,6 +112,8 @@ impl<L: Log> Sequencer<L> {
             Request::Lease { want, terms, deadline, reply } => {
                 let reader = Reader { want, terms, deadline, reply };
                 if let Some(waiting) = self.lease(reader) {
+                    // Readers come back; those who hung up meanwhile need not be kept until their deadline.
+                    self.waiting.readers.retain(|reader| !reader.reply.is_closed());
                     self.waiting.readers.push_back(waiting);
                 }
             }
