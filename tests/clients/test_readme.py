@@ -1,0 +1,59 @@
+"""The HTTP calls that the README shows, in their order, against a real server."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shlex
+from collections.abc import Callable
+
+import requests
+
+import trainer
+from conftest import ROOT, Server
+
+
+def curl_lines() -> list[list[str]]:
+    """Every `curl` line in the README's bash blocks, taken apart."""
+    blocks = (ROOT / "README.md").read_text().split("```bash\n")[1:]
+    lines = [line for block in blocks for line in block.split("```")[0].splitlines()]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("curl ")]
+
+
+def run(words: list[str], base: str, folder: pathlib.Path) -> requests.Response:
+    """Does what curl would: -d, --data-binary @file, -H, -X and -N are all the README uses."""
+    method, data, headers, url = "GET", None, {}, ""
+    words = words[1:]
+    while words:
+        word = words.pop(0)
+        if word in ("-d", "--data-binary"):
+            method, data = "POST", words.pop(0)
+            if data.startswith("@"):
+                data = (folder / data[1:]).read_text()
+        elif word == "-H":
+            name, value = words.pop(0).split(": ")
+            headers[name] = value
+        elif word == "-X":
+            method = words.pop(0)
+        elif word != "-N":
+            url = word.replace("localhost:8889", base.removeprefix("http://"))
+    return requests.request(method, f"http://{url}", data=data, headers=headers, timeout=10, stream=True)
+
+
+def test_the_calls_in_the_readme_work(serve: Callable[..., Server], tmp_path: pathlib.Path) -> None:
+    server = serve("--group-size", "2")
+    rollouts = [trainer.make_item(f"i{n // 2}", reward=n % 2) for n in range(128)]
+    (tmp_path / "rollouts.jsonl").write_text("\n".join(json.dumps(item) for item in rollouts))
+    answers = []
+    for words in curl_lines():
+        answer = run(words, server.url, tmp_path)
+        assert answer.ok, f"{words}: {answer.status_code} {answer.text}"
+        endless = answer.headers["Content-Type"].startswith("text/event-stream")
+        answers.append("" if endless else answer.text)
+        answer.close()
+    written, leased, acked, committed, rewound = (json.loads(text) for text in answers[:5])
+    assert written["accepted"] == 128
+    assert len(leased["groups"]) == 64
+    assert acked["books"]["trained"] == 128
+    assert committed["changed"]
+    assert rewound["books"] | {"held": 128, "trained": 0} == rewound["books"]
