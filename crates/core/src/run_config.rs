@@ -143,6 +143,16 @@ pub enum ConfigError {
     Invalid { name: String, value: String, expected: String },
 }
 
+impl ConfigError {
+    /// The short name in error answers.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "unknown_setting",
+            Self::Invalid { .. } => "invalid_setting",
+        }
+    }
+}
+
 fn known_names() -> String {
     KNOBS.iter().map(|knob| knob.name).collect::<Vec<_>>().join(", ")
 }

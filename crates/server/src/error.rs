@@ -82,11 +82,7 @@ impl From<ItemError> for ApiError {
 
 impl From<ConfigError> for ApiError {
     fn from(error: ConfigError) -> Self {
-        let code = match error {
-            ConfigError::Unknown { .. } => "unknown_setting",
-            ConfigError::Invalid { .. } => "invalid_setting",
-        };
-        Self::bad(code, error.to_string())
+        Self::bad(error.code(), error.to_string())
     }
 }
 
@@ -111,7 +107,7 @@ impl From<Refusal> for ApiError {
             | Refusal::StepNotAfter { .. }
             | Refusal::TooFarBack { .. }
             | Refusal::RolloutBusy { .. } => StatusCode::CONFLICT,
-            Refusal::BadLeaseTime { .. } => StatusCode::BAD_REQUEST,
+            Refusal::Setting(_) | Refusal::BadLeaseTime { .. } => StatusCode::BAD_REQUEST,
         };
         Self::new(status, refusal.code(), refusal.to_string())
     }

@@ -102,8 +102,7 @@ impl Runs {
     pub async fn configure_default(&self, changes: &Map<String, Value>) -> Result<(), RunError> {
         let yard = self.find(DEFAULT_RUN)?;
         let failed = |cause| RunError::Yard { run: DEFAULT_RUN.to_owned(), cause };
-        let config = yard.ask(|ledger| ledger.config().clone()).await.map_err(failed)?.patched(changes)?;
-        yard.run(Command::Configure { config, start: None }).await.map_err(failed)?;
+        yard.run(Command::Configure { changes: changes.clone(), start: None }).await.map_err(failed)?;
         Ok(())
     }
 

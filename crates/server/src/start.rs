@@ -47,14 +47,14 @@ pub(crate) async fn start_rollout(
             .map_err(|error| ApiError::bad("unreadable_input_file", error.to_string()))??;
     }
 
-    let current = match app.runs.find(run.as_str()) {
-        Ok(yard) => yard.ask(|ledger| ledger.config().clone()).await?,
-        Err(_) => app.runs.defaults().clone(),
+    let changes = knobs(&payload);
+    let yard = match app.runs.find(run.as_str()) {
+        Ok(yard) => yard,
+        Err(_) => create(&app, run, app.runs.defaults().patched(&changes)?).await?.0,
     };
-    let config = current.patched(&knobs(&payload))?;
-    let yard = create(&app, run, config.clone()).await?.0;
-    let start = Value::Object(payload).to_string();
-    let done = yard.run(Command::Configure { config: config.clone(), start: Some(start) }).await?;
+    let start = Some(Value::Object(payload).to_string());
+    let done = yard.run(Command::Configure { changes, start }).await?;
+    let config = yard.ask(|ledger| ledger.config().clone()).await?;
     Ok(Json(json!({
         "success": true,
         "message": "Rollout started",

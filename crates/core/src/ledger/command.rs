@@ -1,15 +1,17 @@
 //! What can be asked of a ledger, and how it says no.
 
+use serde_json::{Map, Value};
+
 use super::group::Uid;
 use crate::ids::{LeaseNo, Time};
-use crate::run_config::RunConfig;
+use crate::run_config::ConfigError;
 use crate::wire::item::Item;
 
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Set the knobs; `start` is the payload that asked for it, if it was a start.
+    /// Turn the knobs that are named; `start` is the payload that asked for it, if it was a start.
     Configure {
-        config: RunConfig,
+        changes: Map<String, Value>,
         start: Option<String>,
     },
     Admit {
@@ -82,6 +84,8 @@ pub struct LeaseTerms {
 /// A command that was understood and cannot be done. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
+    #[error(transparent)]
+    Setting(#[from] ConfigError),
     #[error(
         "uid {uid:?} is already taken by another rollout (instance {instance:?}); give every rollout its own uid"
     )]
@@ -128,6 +132,7 @@ impl Refusal {
     /// The short name in error answers.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Setting(error) => error.code(),
             Self::UidTaken { .. } => "uid_taken",
             Self::Full { .. } => "full",
             Self::TooLarge { .. } => "too_large",

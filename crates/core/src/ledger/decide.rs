@@ -23,16 +23,14 @@ impl Ledger {
     /// What `command` leads to at `now`. No events means that it is done already.
     pub fn decide(&self, command: &Command, now: Time) -> Result<Events, Refusal> {
         match command {
-            Command::Configure { config, start }
-                if *config == self.config && (start.is_none() || *start == self.start) =>
-            {
-                Ok(smallvec![])
+            Command::Configure { changes, start } => {
+                let config = self.config.patched(changes)?;
+                if config == self.config && (start.is_none() || *start == self.start) {
+                    return Ok(smallvec![]);
+                }
+                let (config, start) = (Box::new(config), start.clone());
+                Ok(smallvec![Event::Configured { at: now, config, start }])
             }
-            Command::Configure { config, start } => Ok(smallvec![Event::Configured {
-                at: now,
-                config: Box::new(config.clone()),
-                start: start.clone(),
-            }]),
             Command::Admit { item, digest, size_bytes } => self.decide_admit(item, *digest, *size_bytes, now),
             Command::CloseGroup { instance } => self.decide_close(instance, now),
             Command::Lease { want, terms } => self.decide_lease(*want, terms, now),

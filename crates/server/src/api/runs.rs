@@ -138,8 +138,7 @@ async fn show(OfRun(yard): OfRun) -> Result<Json<RunAnswer>, ApiError> {
 #[utoipa::path(patch, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)), request_body = Object,
     responses((status = 200, body = RunAnswer), (status = 400, body = ErrorAnswer), (status = 404, body = ErrorAnswer)))]
 async fn configure(OfRun(yard): OfRun, Object(changes): Object) -> Result<Json<RunAnswer>, ApiError> {
-    let config = yard.ask(|ledger| ledger.config().clone()).await?.patched(&changes)?;
-    yard.run(Command::Configure { config, start: None }).await?;
+    yard.run(Command::Configure { changes, start: None }).await?;
     Ok(Json(describe(&yard).await?))
 }
 

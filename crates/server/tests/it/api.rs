@@ -279,3 +279,27 @@ fn a_stopping_server_lets_waiting_readers_go() {
     drop(server);
     assert_eq!(reader.join().unwrap()["lease"], Value::Null);
 }
+
+#[test]
+fn knobs_turned_at_the_same_time_are_all_turned() {
+    let server = Server::start(json!({}));
+    let changes = [
+        json!({"group_size": 3}),
+        json!({"pad": "mask"}),
+        json!({"normalize": "center"}),
+        json!({"keep_commits": 9}),
+        json!({"reward_max": 7.5}),
+        json!({"lease_seconds": 42.0}),
+    ];
+    std::thread::scope(|scope| {
+        for change in &changes {
+            scope.spawn(|| assert_eq!(server.patch("/api/runs/default", change.clone()).0, 200));
+        }
+    });
+    let config = &server.get("/api/runs/default").1["config"];
+    for change in &changes {
+        for (name, value) in change.as_object().unwrap() {
+            assert_eq!(&config[name], value, "{name}");
+        }
+    }
+}
