@@ -49,9 +49,21 @@ fn packed_bodies_are_unpacked() {
     let packed = gzip.finish().unwrap();
     assert_eq!(server.send("/buffer/write", &packed, &[("content-encoding", "gzip")]).0, 200);
     assert_eq!(server.get("/api/runs/default/rollouts/a").1["state"], "held");
+    let packed_by_zstd = zstd_frame(&item("z", "i", 1.0).to_string());
+    assert_eq!(server.send("/buffer/write", &packed_by_zstd, &[("content-encoding", "zstd")]).0, 200);
+    assert_eq!(server.get("/api/runs/default/rollouts/z").1["state"], "held");
     let (status, _) = server.send("/buffer/write", &packed[..20], &[("content-encoding", "gzip")]);
     assert_eq!(status, 400);
     assert_eq!(server.send("/buffer/write", b"x", &[("content-encoding", "br")]).0, 415);
+}
+
+/// The smallest zstd frame there is: the text in one block, as it is.
+fn zstd_frame(text: &str) -> Vec<u8> {
+    let text = format!("{text:<300}");
+    let len = u16::try_from(text.len() - 256).unwrap();
+    let last_raw_block = 1 | (text.len() as u32) << 3;
+    let head = [&[0x28, 0xb5, 0x2f, 0xfd, 0x60][..], &len.to_le_bytes(), &last_raw_block.to_le_bytes()[..3]];
+    [&head.concat(), text.as_bytes()].concat()
 }
 
 #[test]
