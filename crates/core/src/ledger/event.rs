@@ -123,3 +123,57 @@ pub fn decode_events(record: &[u8]) -> Result<Vec<Event>, EventError> {
         Some((&version, _)) => Err(EventError::Version(version)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each, as version 1 writes them.
+    fn events() -> Vec<Event> {
+        let at = Time(1_700_000_000_000);
+        let (group, lease, uid) = (GroupNo(7), LeaseNo(3), Uid::of("u"));
+        let admitted = Admitted {
+            at,
+            uid: "u".to_owned(),
+            instance: "i".to_owned(),
+            group,
+            round: 1,
+            epoch: Some(2),
+            version: None,
+            reward: 0.5,
+            answered: true,
+            digest: 99,
+            size_bytes: 10_000,
+        };
+        vec![
+            Event::Admitted(Box::new(admitted)),
+            Event::GroupReady { at, group, order: 4, closed: true },
+            Event::GroupDropped { at, group, reason: DropReason::NoVariance },
+            Event::RolloutDropped { at, group, uid, reason: DropReason::Filtered },
+            Event::Leased { at, lease, groups: vec![group], until: at, reader: "r".to_owned(), auto: true },
+            Event::Extended { at, lease, until: at },
+            Event::Acked { at, lease, last: false },
+            Event::Returned { at, lease, expired: true },
+            Event::Committed { at, step: 812, leases: vec![lease] },
+            Event::Rewound { at, step: 811 },
+            Event::VersionSet { at, version: 5 },
+            Event::Relocated { group, uid },
+        ]
+    }
+
+    #[test]
+    fn version_1_is_still_read_and_written() {
+        let mut record = Vec::new();
+        encode_events(&events(), &mut record);
+        let hex: String = record.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, include_str!("events-v1.hex").trim());
+        assert_eq!(decode_events(&record).unwrap(), events());
+    }
+
+    #[test]
+    fn other_versions_and_damage_are_told_apart() {
+        assert!(matches!(decode_events(&[]), Err(EventError::Empty)));
+        assert!(matches!(decode_events(&[2, 0x90]), Err(EventError::Version(2))));
+        assert!(matches!(decode_events(&[1, 0xc1]), Err(EventError::Damaged(_))));
+    }
+}
