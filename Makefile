@@ -49,7 +49,7 @@ lint: $(VENV)/clients
 	$(VENV)/bin/ruff check tests benches/baselines
 	$(VENV)/bin/ruff format --check tests benches/baselines
 
-# Ratios against baselines run in the same command. About fifteen minutes and 12 GB of disk.
+# Ratios against baselines run in the same command. About fifteen minutes and 22 GB of disk.
 bench: build $(VENV)/bench
 	cargo run --release --locked -p rollyard-bench -- all --build
 
