@@ -3,8 +3,8 @@
 //! One thread, the *sequencer*, owns the ledger and the log. It takes all requests that wait, decides, stages
 //! their events and applies them, makes the batch durable with one sync, and only then sends the answers.
 //! While the disk syncs, what arrives waits and goes into the next batch: the disk sets the pace, and the
-//! batches grow with the load. (Two threads, one to stage and one to sync, were tried: what they gained by
-//! overlap they lost by waking each other; see `docs/decisions/002-one-thread.md`.)
+//! batches grow with the load. (Two threads, one to stage and one to sync, were no faster and took more
+//! CPU; see `docs/decisions/002-one-thread.md`.)
 //!
 //! ```text
 //! Yard (anyone) --requests--> decide, stage, apply | write, sync | answer --> anyone
