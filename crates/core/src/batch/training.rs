@@ -1,0 +1,73 @@
+//! Rollouts with their advantages as a training batch.
+//!
+//! A row is the prompt and the response, trimmed to the layout's `max_tokens`. The mask is 1 on sampled
+//! tokens, and the weight there is the advantage. A row that would train nothing is an error that names it:
+//! it would lower the loss of a batch without anyone seeing why.
+
+use super::rows::Rows;
+use super::{ATTENTION_MASK, BatchError, DType, Layout, TensorDict};
+use crate::rollout::Rollout;
+
+/// A rollout and how much better it was than expected.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighted<'a> {
+    pub rollout: &'a Rollout,
+    pub advantage: f32,
+}
+
+/// The sampling temperature of rollouts that do not say it.
+const TEMPERATURE: f32 = 1.0;
+
+/// The `top_k` of rollouts that were sampled without one.
+const NO_TOP_K: i32 = -1;
+
+/// `input_ids, attention_mask, position_ids, loss_masks, loss_weights, policy_logprobs (where there are any),
+/// temperature, top_k, truncated`.
+pub fn training(weighted: &[Weighted<'_>], layout: &Layout) -> Result<TensorDict, BatchError> {
+    let rows = Rows::new(weighted.iter().map(|row| row.rollout).collect(), layout)?;
+    let advantages: Vec<f32> = weighted.iter().map(|row| row.advantage).collect();
+    for (row, weighted) in weighted.iter().enumerate() {
+        check(row, weighted, rows.kept(weighted.rollout))?;
+    }
+    let advantage = |row: usize| advantages.get(row).copied().unwrap_or_default();
+    let mut dict = TensorDict::new();
+    dict.insert("input_ids".to_owned(), rows.tokens());
+    dict.insert(ATTENTION_MASK.to_owned(), rows.truths(|_, _, row| row.fill(1)));
+    dict.insert(
+        "position_ids".to_owned(),
+        rows.tensor(0_i32, |_, _, row| {
+            for (place, position) in row.iter_mut().zip(0..) {
+                *place = position;
+            }
+        }),
+    );
+    dict.insert("loss_masks".to_owned(), rows.on_sampled(|_| 1.0_f32));
+    dict.insert("loss_weights".to_owned(), rows.on_sampled(advantage));
+    if let Some(logprobs) = rows.logprobs()? {
+        dict.insert("policy_logprobs".to_owned(), logprobs);
+    }
+    dict.insert("temperature".to_owned(), rows.column(|rollout| rollout.temperature.unwrap_or(TEMPERATURE)));
+    dict.insert("top_k".to_owned(), rows.column(|rollout| rollout.top_k.unwrap_or(NO_TOP_K)));
+    let truncated = rows.column(|rollout| u8::from(rollout.is_truncated));
+    dict.insert("truncated".to_owned(), truncated.read_as(DType::Bool));
+    Ok(dict)
+}
+
+fn check(row: usize, weighted: &Weighted<'_>, kept: usize) -> Result<(), BatchError> {
+    let rollout = weighted.rollout;
+    let id = || rollout.env_example_id.to_string();
+    if !weighted.advantage.is_finite() {
+        return Err(BatchError::Advantage { row, id: id(), value: weighted.advantage });
+    }
+    let first = rollout.sampled().spans().find(|(_, sampled)| *sampled).map(|(span, _)| span.start);
+    let reason = match first {
+        None if rollout.response_len() == 0 => "the response is empty".to_owned(),
+        None => format!("none of its {} response tokens were sampled", rollout.response_len()),
+        Some(first) if rollout.prompt_len() + first >= kept => format!(
+            "it was trimmed to {kept} tokens, and the first sampled one is at {}",
+            rollout.prompt_len() + first
+        ),
+        Some(_) => return Ok(()),
+    };
+    Err(BatchError::NothingTrained { row, id: id(), reason })
+}
