@@ -174,3 +174,35 @@ impl Classes {
         Classes { ascii, starts, bits }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokenizers::utils::SysRegex;
+
+    /// `tokenizers` splits by Oniguruma, whose idea of a letter has to be ours.
+    #[test]
+    fn every_code_point_is_what_oniguruma_takes_it_for() {
+        let all: String = ('\0'..=char::MAX).collect();
+        for (bit, pattern) in PATTERNS {
+            let pattern = pattern.replace(r"\u{", r"\x{");
+            let regex = SysRegex::new(&format!("(?:{pattern})+")).unwrap();
+            let mut expected = vec![false; all.len()];
+            regex.find_iter(&all).for_each(|(start, end)| expected[start..end].fill(true));
+            for (at, c) in all.char_indices() {
+                let found = Classes::get().of(c) & bit != 0;
+                assert_eq!(found, expected[at], "U+{:04X} and {pattern}", c as u32);
+            }
+        }
+    }
+
+    #[test]
+    fn a_glyph_is_the_character_that_stands_there() {
+        let text = "aé字🚀\u{10ffff}";
+        for (at, c) in text.char_indices() {
+            let glyph = Classes::get().glyph(text.as_bytes(), at);
+            assert_eq!((glyph.bits, glyph.len), (Classes::get().of(c), c.len_utf8()), "{c:?}");
+        }
+        assert_eq!(Classes::get().glyph(text.as_bytes(), text.len()).len, 0);
+    }
+}

@@ -7,9 +7,11 @@
 mod cased;
 mod deepseek;
 mod gpt2;
+#[cfg(test)]
+mod tests;
 mod words;
 
-use super::classes::{Classes, NEWLINE, SPACE};
+use super::classes::{Classes, NEWLINE, NUMBER, SPACE};
 
 pub(super) use cased::Cased;
 pub(super) use deepseek::DeepSeek;
@@ -137,7 +139,7 @@ fn number_end(classes: &Classes, text: &[u8], at: usize, max: usize) -> usize {
     let mut end = at;
     for _ in 0..max {
         let glyph = classes.glyph(text, end);
-        if !glyph.is(super::classes::NUMBER) {
+        if !glyph.is(NUMBER) {
             break;
         }
         end += glyph.len;
