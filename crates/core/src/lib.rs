@@ -3,7 +3,8 @@
 //! Read the modules in this order, which is the way a rollout travels:
 //! [`wire`] turns outside JSON into valid values, [`ledger`] decides what becomes of them,
 //! [`pipeline`] says when a group is worth training on and what the trainer sees of it.
-//! [`rollout`] is one of them to the token, and [`batch`] lays many out as the tensors a trainer reads.
+//! [`rollout`] is one of them to the token, [`tokens`] makes tokens and masks of text, and [`batch`] lays
+//! many rollouts out as the tensors a trainer reads.
 //! [`run_config`] holds every knob once; [`ids`] the names everything else is called by.
 
 pub mod ids;
@@ -14,5 +15,7 @@ pub mod ledger;
 pub mod pipeline;
 
 pub mod rollout;
+
+pub mod tokens;
 
 pub mod batch;
