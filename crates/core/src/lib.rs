@@ -3,6 +3,7 @@
 //! Read the modules in this order, which is the way a rollout travels:
 //! [`wire`] turns outside JSON into valid values, [`ledger`] decides what becomes of them,
 //! [`pipeline`] says when a group is worth training on and what the trainer sees of it.
+//! [`tokens`] turns conversations into what a model reads.
 //! [`run_config`] holds every knob once; [`ids`] the names everything else is called by.
 
 pub mod ids;
@@ -11,3 +12,4 @@ pub mod wire;
 
 pub mod ledger;
 pub mod pipeline;
+pub mod tokens;
