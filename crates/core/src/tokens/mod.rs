@@ -1,7 +1,23 @@
-//! From text to token ids and back.
+//! Conversations become token ids and loss masks, exactly as the model's own files say.
 //!
-//! [`encode`] gives the ids that `tokenizers` gives, only sooner.
+//! [`config`] reads what a model folder says, [`template`] renders its chat template, [`encode`] turns text
+//! into ids; a [`Tokenizer`] is the three together. [`mask`] finds the tokens that are trained on,
+//! [`Masks`] puts it to work on whole items, and [`Drift`] compares tokens that were sampled with those that
+//! their text would give.
 
+pub mod config;
 pub mod encode;
+pub mod template;
 
-pub use encode::{AddedToken, Encoded, Encoder, EncoderError, Path};
+mod model;
+
+pub mod mask;
+
+mod conversation;
+mod drift;
+mod masks;
+
+pub use conversation::{Conversation, ConversationError};
+pub use drift::{Drift, Region};
+pub use masks::{ItemTokensError, Masks, retokenised};
+pub use model::{Tokenizer, TokenizerError};

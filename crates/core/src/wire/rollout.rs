@@ -46,6 +46,14 @@ pub fn decode(json: &[u8]) -> Result<Rollout, TokensError> {
     draft(json).and_then(|draft| Ok(Rollout::try_from(draft)?))
 }
 
+/// What is said of a rollout beside its tokens, which it need not have.
+pub fn facts(json: &[u8]) -> Result<Draft, TokensError> {
+    let wire: WireRollout = serde_json::from_slice(json).map_err(|_| not_a_rollout(json))?;
+    let mut draft = Draft::default();
+    Facts::of(&wire).put_in(&mut draft);
+    Ok(draft)
+}
+
 /// Like [`decode`], without the check of the parts against each other.
 pub fn draft(json: &[u8]) -> Result<Draft, TokensError> {
     let mut wire: WireRollout = serde_json::from_slice(json).map_err(|_| not_a_rollout(json))?;

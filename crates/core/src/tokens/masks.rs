@@ -1,0 +1,113 @@
+//! A tokenizer and a rule at work: conversations and items in, masks and rollouts out.
+//!
+//! Where an item carries the tokens that were sampled, they are the rollout's tokens and its text is left
+//! alone. Text is tokenised only where there is nothing else, and such a rollout says so for ever after.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::conversation::{Conversation, ConversationError};
+use super::drift::Drift;
+use super::mask::{MaskError, MaskRule, Masked, MessageSpan, whole_turns};
+use super::model::Tokenizer;
+use crate::rollout::{Draft, Rollout, RolloutError};
+use crate::wire::rollout::{self, TokensError};
+
+#[derive(Clone)]
+pub struct Masks {
+    pub tokenizer: Arc<Tokenizer>,
+    pub rule: Arc<dyn MaskRule>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ItemTokensError {
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+    #[error(transparent)]
+    Conversation(#[from] ConversationError),
+    #[error(transparent)]
+    Mask(#[from] MaskError),
+    #[error(transparent)]
+    Rollout(#[from] RolloutError),
+}
+
+impl Masks {
+    pub fn mask(&self, conversation: &Conversation) -> Result<Masked, MaskError> {
+        let masked = self.rule.mask(&self.tokenizer, &conversation.messages, &conversation.how())?;
+        if masked.ids.len() != masked.mask.len() {
+            return Err(MaskError::Lengths { ids: masked.ids.len(), mask: masked.mask.len() });
+        }
+        Ok(masked)
+    }
+
+    /// All of them, on this many threads, in order.
+    pub fn mask_all(&self, conversations: &[Conversation], threads: usize) -> Vec<Result<Masked, MaskError>> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            loop {
+                let nth = next.fetch_add(1, Ordering::Relaxed);
+                let Some(conversation) = conversations.get(nth) else { return done };
+                done.push((nth, self.mask(conversation)));
+            }
+        };
+        let mut all: Vec<_> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads.min(conversations.len())).map(|_| scope.spawn(work)).collect();
+            let mut all = work();
+            all.extend(others.into_iter().flat_map(|other| other.join().expect("a rule does not panic")));
+            all
+        });
+        all.sort_unstable_by_key(|(nth, _)| *nth);
+        all.into_iter().map(|(_, masked)| masked).collect()
+    }
+
+    /// The tokens of the template's own rendering of the whole conversation.
+    pub fn tokens_of_text(&self, conversation: &Conversation) -> Result<Vec<u32>, MaskError> {
+        let whole = self.tokenizer.render(&conversation.messages, &conversation.how())?;
+        Ok(self.tokenizer.encoder().encode(&whole.text)?)
+    }
+
+    /// That the mask's tokens are those of the whole conversation, rendered at once.
+    pub fn check_whole(&self, conversation: &Conversation, masked: &Masked) -> Result<(), MaskError> {
+        let whole = self.tokens_of_text(conversation)?;
+        let Some(at) = Drift::between(&masked.ids, &whole).first() else { return Ok(()) };
+        let text = |ids: &[u32]| {
+            let ids = ids.get(at..ids.len().min(at + 8)).unwrap_or_default();
+            self.tokenizer.encoder().decode(ids, false).unwrap_or_default()
+        };
+        Err(MaskError::NotWhole { at, masked: text(&masked.ids), whole: text(&whole) })
+    }
+
+    /// Where each message stands among the tokens, as far as the template keeps them apart.
+    pub fn turns(&self, conversation: &Conversation, masked: &Masked) -> Vec<MessageSpan> {
+        whole_turns(&self.tokenizer, &conversation.messages, &conversation.how(), masked)
+    }
+
+    /// The rollout of an item: with the tokens it carries, or else with those of its messages.
+    pub fn rollout(&self, item: &[u8]) -> Result<Rollout, ItemTokensError> {
+        match rollout::decode(item) {
+            Err(TokensError::Absent) => {}
+            outcome => return Ok(outcome?),
+        }
+        let masked = self.mask(&Conversation::from_item(item)?)?;
+        Ok(retokenised(rollout::facts(item)?, &masked)?)
+    }
+}
+
+/// A rollout of tokens that were made from text. The prompt ends where the first trained token begins.
+pub fn retokenised(facts: Draft, masked: &Masked) -> Result<Rollout, RolloutError> {
+    let prompt_len = masked.ids.len() - masked.response_length();
+    Rollout::try_from(Draft {
+        tokens: masked.ids.iter().map(|id| id.cast_signed()).collect(),
+        prompt_len,
+        sampled: Some(masked.mask.values().skip(prompt_len).collect()),
+        retokenised: true,
+        ..facts
+    })
+}
+
+impl std::fmt::Debug for Masks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Masks").field("tokenizer", &self.tokenizer).finish_non_exhaustive()
+    }
+}
