@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+__all__ = ["__version__", "aligned_zeros"]
+
 __version__: str
 
 def aligned_zeros(shape: int | Sequence[int], *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -110,6 +110,7 @@ pub(crate) fn aligned_zeros<'py>(
 fn zeros<'py, T: Element + Pod>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
     let count = shape.iter().try_fold(1_usize, |count, length| count.checked_mul(*length));
     let buffer = count.and_then(AlignedBuffer::<T>::zeros);
-    let buffer = buffer.ok_or_else(|| BatchError::new_err(format!("no memory for an array of shape {shape:?}")))?;
+    let buffer =
+        buffer.ok_or_else(|| BatchError::new_err(format!("no memory for an array of shape {shape:?}")))?;
     Ok(hand_over(py, buffer, shape)?.into_any())
 }

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
 import httpx
 
 from rollyard.client import calls
-from rollyard.client.contents import ClientBase, LeaseBase
-from rollyard.client.flow import Answer, Failure, Flow, Outcome, Pause, Request, logger
+from rollyard.client.contents import ClientBase, LeaseBase, lease_number
+from rollyard.client.flow import Answer, Failure, Flow, Outcome, Pause, Step, logger
 from rollyard.client.results import (
     Books,
     Done,
@@ -101,15 +102,15 @@ class Client(ClientBase):
 
     def ack(self, lease: Lease | int) -> Done:
         """Trained on it: the lease is final, up to a rewind."""
-        return self._do(calls.ack(self._site, _number(lease)))
+        return self._do(calls.ack(self._site, lease_number(lease)))
 
     def give_back(self, lease: Lease | int) -> Done:
         """Not wanted after all: the groups go back to where they stood."""
-        return self._do(calls.give_back(self._site, _number(lease)))
+        return self._do(calls.give_back(self._site, lease_number(lease)))
 
     def extend(self, lease: Lease | int, *, secs: float) -> Done:
         """Still at work: keeps the lease for so many seconds from now."""
-        return self._do(calls.extend(self._site, _number(lease), secs))
+        return self._do(calls.extend(self._site, lease_number(lease), secs))
 
     def commit(self, step: int, *, leases: Sequence[int] | None = None) -> Done:
         """Ties acked leases, all or those named, to a checkpoint.
@@ -151,7 +152,7 @@ class Client(ClientBase):
         return self._do(calls.configure(self._site, knobs))
 
     def make_run(self, **knobs: object) -> RunStats:
-        """Makes the run, with knobs that differ from the server's defaults. One that exists is left as it is."""
+        """Makes the run with these knobs, defaults for the rest. One that exists is left alone."""
         return self._do(calls.make_run(self._site, knobs))
 
     def runs(self) -> list[RunStats]:
@@ -159,21 +160,25 @@ class Client(ClientBase):
         return self._do(calls.runs(self._site))
 
     def _do(self, flow: Flow[T]) -> T:
-        outcome: Outcome = None
+        go_on = partial(flow.send, None)
         while True:
             try:
-                step = flow.send(outcome)
+                step = go_on()
             except StopIteration as done:
                 result: T = done.value
                 return result
-            outcome = self._take(step)
+            try:
+                go_on = partial(flow.send, self._take(step))
+            except BaseException as stopped:
+                # The flow may have something to put in order first.
+                go_on = partial(flow.throw, stopped)
 
-    def _take(self, step: Request | Pause) -> Outcome:
+    def _take(self, step: Step) -> Outcome:
         if isinstance(step, Pause):
             time.sleep(step.secs)
             return None
         try:
-            reply = self._http().request(**step.http_options(self._site))
+            reply = self._http().request(**step.http_options())
         except httpx.RequestError as error:
             return Failure(error)
         return Answer(reply.status_code, reply.headers, reply.content)
@@ -193,7 +198,10 @@ class Client(ClientBase):
 
 
 class Lease(LeaseBase):
-    """Groups on lease. As a context manager it is acked at the end of the block, and given back on an exception."""
+    """Groups on lease.
+
+    As a context manager it is acked at the end of the block, and given back if an exception leaves it.
+    """
 
     __slots__ = ("_client",)
 
@@ -234,7 +242,3 @@ class Lease(LeaseBase):
         except RollyardError as trouble:
             # What is on its way up matters more; the lease ends by itself.
             logger.warning("lease %d is not given back, it will run out: %s", self.id, trouble)
-
-
-def _number(lease: Lease | int) -> int:
-    return lease.id if isinstance(lease, Lease) else lease

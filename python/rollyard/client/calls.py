@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,9 +50,7 @@ class Tally:
         self.rejected.append(known)
 
     def leave_out(self, bad: encode.BadLine) -> None:
-        known = results.RejectedRollout(
-            bad.index, bad.uid, "not_json", str(bad.error), bad.error.field
-        )
+        known = results.RejectedRollout(bad.index, bad.uid, "not_json", str(bad.error), bad.error.field)
         self.rejected.append(known)
 
     def result(self) -> results.WriteManyResult:
@@ -125,18 +124,29 @@ def lease(site: Site, terms: LeaseTerms) -> Flow[results.Granted | None]:
     """Asks until the groups are there or the wait is over.
 
     If an answer is lost on its way, the server takes its lease back at once, so the next try gets the groups.
+    If whoever asks is interrupted, the answer may be in memory already, and to the server it has arrived: so
+    each call has a name of its own on the books, and its lease is looked for and given back.
     """
+    reader = f"{terms.reader or f'{socket.gethostname()}:{os.getpid()}'}/{secrets.token_hex(4)}"
+    try:
+        return (yield from wait_for_groups(site, terms, reader))
+    except BaseException as stopped:
+        if not isinstance(stopped, Exception):
+            yield from take_back(site.in_haste(), reader)
+        raise
+
+
+def wait_for_groups(site: Site, terms: LeaseTerms, reader: str) -> Flow[results.Granted | None]:
     deadline = time.monotonic() + terms.wait_secs
-    reader = terms.reader or f"{socket.gethostname()}:{os.getpid()}"
     for attempt in itertools.count():
-        wait_secs = min(max(0.0, deadline - time.monotonic()), POLL_SECS_MAX)
+        asked_at = time.monotonic()
+        wait_secs = min(max(0.0, deadline - asked_at), POLL_SECS_MAX)
         asked = {
             "groups": terms.groups,
             "wait_seconds": wait_secs,
             "lease_seconds": terms.lease_secs,
             "reader": reader,
         }
-        asked_at = time.monotonic()
         answer = yield from flow.ask(site, post(f"{site.run_path}/lease", asked, wait_secs=wait_secs))
         told = answer.json(site)
         if told["lease"] is not None:
@@ -147,6 +157,16 @@ def lease(site: Site, terms: LeaseTerms) -> Flow[results.Granted | None]:
             # A server that is about to stop answers early; the next one may have the groups.
             yield Pause(flow.pause_secs(attempt, answer))
     raise AssertionError("count() does not end")
+
+
+def take_back(site: Site, reader: str) -> Flow[None]:
+    """Gives back what a reader has out. It is too late to say more than a word if that fails."""
+    try:
+        for status in (yield from leases(site)):
+            if status.reader == reader and status.status == "out":
+                yield from give_back(site, status.lease)
+    except errors.RollyardError as trouble:
+        flow.logger.warning("a lease of %s may be out until it runs out: %s", reader, trouble)
 
 
 def fetch(site: Site, lease: int) -> Flow[results.Granted]:

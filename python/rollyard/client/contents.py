@@ -76,7 +76,7 @@ class LeaseBase:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Statistics over all that was written since the last read; empty for a lease that was fetched again."""
+        """Statistics of all that was written since the last read; empty for a lease fetched again."""
         return self._granted.meta
 
     @property
@@ -91,4 +91,10 @@ class LeaseBase:
         return iter(self.groups)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(id={self.id}, groups={len(self.groups)}, rollouts={len(self.rollouts)})"
+        return (
+            f"{type(self).__name__}(id={self.id}, groups={len(self.groups)}, rollouts={len(self.rollouts)})"
+        )
+
+
+def lease_number(lease: LeaseBase | int) -> int:
+    return lease.id if isinstance(lease, LeaseBase) else lease

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -44,7 +45,8 @@ def encode(rollout: Mapping[str, Any], *, index: int = 0) -> Line:
         return Line(index, str(fields["uid"]), to_json(fields))
     except (TypeError, ValueError, RecursionError) as error:
         name = first_bad_field(fields)
-        message = f"field {name!r} of rollout {fields['uid']!r} cannot be sent as JSON: {error}"
+        found = "" if name is None else f"field {name!r} is {reprlib.repr(fields[name])}: "
+        message = f"rollout {fields['uid']!r} cannot be sent as JSON: {found}{error}"
         raise RolloutError(message, field=name) from error
 
 
@@ -66,7 +68,7 @@ def first_bad_field(fields: Mapping[str, Any]) -> str | None:
         try:
             to_json({name: value})
         except (TypeError, ValueError, RecursionError):
-            return str(name)
+            return name
     return None
 
 

@@ -41,14 +41,23 @@ class Request:
     # How long the server may hold it before it answers.
     wait_secs: float = 0.0
 
-    def http_options(self, site: Site) -> dict[str, Any]:
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request to send, and how long to wait at each step of it."""
+
+    request: Request
+    timeout_secs: float
+
+    def http_options(self) -> dict[str, Any]:
         """What both kinds of HTTP client send it with."""
+        request = self.request
         return {
-            "method": self.method,
-            "url": self.path,
-            "content": self.content,
-            "headers": {} if self.content is None else {"Content-Type": self.content_type},
-            "timeout": httpx.Timeout(site.timeout_secs + self.wait_secs, connect=site.timeout_secs),
+            "method": request.method,
+            "url": request.path,
+            "content": request.content,
+            "headers": {} if request.content is None else {"Content-Type": request.content_type},
+            "timeout": httpx.Timeout(self.timeout_secs + request.wait_secs, connect=self.timeout_secs),
         }
 
 
@@ -80,25 +89,26 @@ class Failure:
 
 
 Outcome: TypeAlias = Answer | Failure | None
-Flow: TypeAlias = Generator[Request | Pause, Outcome, T]
+Step: TypeAlias = Send | Pause
+Flow: TypeAlias = Generator[Step, Outcome, T]
 
 
 def ask(site: Site, request: Request) -> Flow[Answer]:
     """The server's yes to a request, sent again for as long as that may help."""
     for attempt in itertools.count():
-        outcome = yield request
-        assert outcome is not None, "a request has an outcome"
+        outcome = yield Send(request, site.timeout_secs)
+        assert outcome is not None, "what is sent has an outcome"
         if isinstance(outcome, Answer) and outcome.status not in RETRIED_STATUSES:
-            break
+            if outcome.status >= 300:
+                raise error_of(site, outcome, repeated=attempt > 0)
+            return outcome
         if attempt >= site.retries:
             give_up(site, outcome)
         if attempt == 1:
             # A single failure is the fate of an idle connection; two in a row are worth a word.
-            logger.warning("trying again for up to %d times: %s", site.retries, describe(site, outcome))
+            logger.warning("trying again, up to %d times: %s", site.retries, describe(site, outcome))
         yield Pause(pause_secs(attempt, outcome))
-    if outcome.status >= 300:
-        raise error_of(site, outcome, repeated=attempt > 0)
-    return outcome
+    raise AssertionError("count() does not end")
 
 
 def pause_secs(attempt: int, outcome: Answer | Failure) -> float:
