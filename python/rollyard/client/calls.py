@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -123,16 +124,16 @@ class LeaseTerms:
 def lease(site: Site, terms: LeaseTerms) -> Flow[results.Granted | None]:
     """Asks until the groups are there or the wait is over.
 
-    If an answer is lost on its way, the server takes its lease back at once, so the next try gets the groups.
-    If whoever asks is interrupted, the answer may be in memory already, and to the server it has arrived: so
-    each call has a name of its own on the books, and its lease is looked for and given back.
+    If the answer is lost, the server takes its lease back at once, where it can see that. It cannot if a
+    proxy took the answer and died, or if whoever asks is interrupted with the answer in memory. So each call
+    has a name of its own on the books, by which its lease is looked for and given back.
     """
     reader = f"{terms.reader or f'{socket.gethostname()}:{os.getpid()}'}/{secrets.token_hex(4)}"
     try:
         return (yield from wait_for_groups(site, terms, reader))
     except BaseException as stopped:
         if not isinstance(stopped, Exception):
-            yield from take_back(site.in_haste(), reader)
+            yield from take_back(site, reader)
         raise
 
 
@@ -147,7 +148,8 @@ def wait_for_groups(site: Site, terms: LeaseTerms, reader: str) -> Flow[results.
             "lease_seconds": terms.lease_secs,
             "reader": reader,
         }
-        answer = yield from flow.ask(site, post(f"{site.run_path}/lease", asked, wait_secs=wait_secs))
+        request = post(f"{site.run_path}/lease", asked, wait_secs=wait_secs)
+        answer = yield from flow.ask(site, request, before_repeat=partial(take_back, site, reader))
         told = answer.json(site)
         if told["lease"] is not None:
             return results.Granted.read(told)
@@ -160,13 +162,14 @@ def wait_for_groups(site: Site, terms: LeaseTerms, reader: str) -> Flow[results.
 
 
 def take_back(site: Site, reader: str) -> Flow[None]:
-    """Gives back what a reader has out. It is too late to say more than a word if that fails."""
+    """Gives back what a reader has out, in one short try; if that fails, the lease ends by running out."""
+    hasty = site.in_haste()
     try:
-        for status in (yield from leases(site)):
+        for status in (yield from leases(hasty)):
             if status.reader == reader and status.status == "out":
-                yield from give_back(site, status.lease)
+                yield from give_back(hasty, status.lease)
     except errors.RollyardError as trouble:
-        flow.logger.warning("a lease of %s may be out until it runs out: %s", reader, trouble)
+        flow.logger.info("whether a lease of %s is out is not known: %s", reader, trouble)
 
 
 def fetch(site: Site, lease: int) -> Flow[results.Granted]:

@@ -12,7 +12,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -93,8 +93,13 @@ Step: TypeAlias = Send | Pause
 Flow: TypeAlias = Generator[Step, Outcome, T]
 
 
-def ask(site: Site, request: Request) -> Flow[Answer]:
-    """The server's yes to a request, sent again for as long as that may help."""
+def ask(
+    site: Site, request: Request, *, before_repeat: Callable[[], Flow[None]] | None = None
+) -> Flow[Answer]:
+    """The server's yes to a request, sent again for as long as that may help.
+
+    `before_repeat` undoes what a request whose answer was lost may have done.
+    """
     for attempt in itertools.count():
         outcome = yield Send(request, site.timeout_secs)
         assert outcome is not None, "what is sent has an outcome"
@@ -108,6 +113,8 @@ def ask(site: Site, request: Request) -> Flow[Answer]:
             # A single failure is the fate of an idle connection; two in a row are worth a word.
             logger.warning("trying again, up to %d times: %s", site.retries, describe(site, outcome))
         yield Pause(pause_secs(attempt, outcome))
+        if before_repeat is not None:
+            yield from before_repeat()
     raise AssertionError("count() does not end")
 
 
