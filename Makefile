@@ -5,10 +5,14 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 CLIENT_DEPS := tests/clients/requirements.txt
+PACKAGE_DEPS := python/tests/requirements.txt
+# Python files are used where they are; only Rust has to be built again.
+PACKAGE_SOURCES := $(shell find python/src crates/core -name '*.rs') \
+  Cargo.toml Cargo.lock crates/core/Cargo.toml python/Cargo.toml python/pyproject.toml
 BENCH_DEPS := benches/baselines/requirements.txt
 CRASH_ROUNDS ?= 20
 
-.PHONY: demo test test-rust test-clients lint bench bench-engines fuzz build clean
+.PHONY: demo test test-rust test-clients test-python wheel lint bench bench-engines fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -16,7 +20,7 @@ demo: build
 build:
 	cargo build --release --locked -p rollyard
 
-test: test-rust test-clients
+test: test-rust test-clients test-python
 
 # nextest shows slow tests and runs them in parallel; plain cargo does where it is missing.
 test-rust:
@@ -32,6 +36,15 @@ test-clients: $(VENV)/clients
 	cargo build --locked -p rollyard
 	$(VENV)/bin/python -m pytest -q tests/clients
 
+# The Python package, against the real binary too.
+test-python: $(VENV)/package
+	cargo build --locked -p rollyard
+	$(VENV)/bin/python -m pytest -q python/tests
+
+# What `pip install ./python` builds, as a file: it needs neither Rust nor this repository any more.
+wheel: $(VENV)/python-tools
+	$(VENV)/bin/maturin build --release --locked --manifest-path python/Cargo.toml
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -39,15 +52,27 @@ $(VENV)/clients: $(CLIENT_DEPS) | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --requirement $(CLIENT_DEPS)
 	@touch $@
 
+# trainer.py, which makes rollouts for the tests of the package, is a client too.
+$(VENV)/python-tools: $(PACKAGE_DEPS) $(VENV)/clients
+	$(VENV)/bin/python -m pip install --quiet --requirement $(PACKAGE_DEPS)
+	@touch $@
+
+$(VENV)/package: $(PACKAGE_SOURCES) $(VENV)/python-tools
+	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --quiet --locked \
+	  --manifest-path python/Cargo.toml >/dev/null
+	@touch $@
+
 $(VENV)/bench: $(BENCH_DEPS) | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --requirement $(BENCH_DEPS)
 	@touch $@
 
-lint: $(VENV)/clients
+lint: $(VENV)/package
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(VENV)/bin/ruff check tests benches/baselines
-	$(VENV)/bin/ruff format --check tests benches/baselines
+	$(VENV)/bin/ruff check tests benches/baselines python
+	$(VENV)/bin/ruff format --check tests benches/baselines python
+	cd python && ../$(VENV)/bin/mypy
+	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests
 
 # Ratios against baselines run in the same command. About fifteen minutes and 22 GB of disk.
 bench: build $(VENV)/bench
@@ -66,4 +91,4 @@ fuzz:
 
 clean:
 	cargo clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) python/rollyard/_rollyard.*.so

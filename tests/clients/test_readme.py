@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import pathlib
 import shlex
-from collections.abc import Callable
 
 import requests
 
 import trainer
-from conftest import ROOT, Server
+from serving import ROOT, Serve
 
 
 def curl_lines() -> list[list[str]]:
@@ -40,7 +39,7 @@ def run(words: list[str], base: str, folder: pathlib.Path) -> requests.Response:
     return requests.request(method, f"http://{url}", data=data, headers=headers, timeout=10, stream=True)
 
 
-def test_the_calls_in_the_readme_work(serve: Callable[..., Server], tmp_path: pathlib.Path) -> None:
+def test_the_calls_in_the_readme_work(serve: Serve, tmp_path: pathlib.Path) -> None:
     server = serve("--group-size", "2")
     rollouts = [trainer.make_item(f"i{n // 2}", reward=n % 2) for n in range(128)]
     (tmp_path / "rollouts.jsonl").write_text("\n".join(json.dumps(item) for item in rollouts))

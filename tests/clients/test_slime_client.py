@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import aiohttp
@@ -14,9 +14,7 @@ import pytest
 import requests
 
 import trainer
-from conftest import Server
-
-Serve = Callable[..., Server]
+from serving import Serve
 
 
 def books(url: str) -> dict[str, int]:

@@ -19,7 +19,8 @@ REQUIRED = ("uid", "instance_id", "messages", "reward", "extra_info")
 def start_rollout(base_url: str, **payload: Any) -> dict[str, Any]:
     answer = requests.post(f"{base_url}/start_rollout", json=payload, timeout=10)
     answer.raise_for_status()
-    return answer.json()
+    told: dict[str, Any] = answer.json()
+    return told
 
 
 def make_item(instance_id: str | int, reward: float, text: str = "The answer is 4.") -> dict[str, Any]:
@@ -35,7 +36,8 @@ def make_item(instance_id: str | int, reward: float, text: str = "The answer is 
 def send_item(base_url: str, item: dict[str, Any]) -> dict[str, Any]:
     answer = requests.post(f"{base_url}/buffer/write", json=item, timeout=10)
     answer.raise_for_status()
-    return answer.json()
+    told: dict[str, Any] = answer.json()
+    return told
 
 
 async def get_rollout_data(

@@ -151,6 +151,13 @@ impl ConfigError {
             Self::Invalid { .. } => "invalid_setting",
         }
     }
+
+    /// The setting that is to blame.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Unknown { name } | Self::Invalid { name, .. } => name,
+        }
+    }
 }
 
 fn known_names() -> String {

@@ -21,6 +21,7 @@ pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
     pub(crate) message: String,
+    pub(crate) field: Option<String>,
 }
 
 /// The body of an error answer.
@@ -35,19 +36,28 @@ pub(crate) struct ErrorDetail {
     pub(crate) code: &'static str,
     /// What is wrong, with the field and the value, and what to do.
     pub(crate) message: String,
+    /// The field that is to blame, where one is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) field: Option<String>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into() }
+        Self { status, code, message: message.into(), field: None }
     }
 
     pub(crate) fn bad(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
+    /// A field that has a value it must not have.
+    pub(crate) fn wrong_field(field: &str, value: impl std::fmt::Display, expected: &str) -> Self {
+        let message = format!("field {field:?} is {value}, but must be {expected}");
+        Self { field: Some(field.to_owned()), ..Self::bad("wrong_field", message) }
+    }
+
     pub(crate) fn detail(&self) -> ErrorDetail {
-        ErrorDetail { code: self.code, message: self.message.clone() }
+        ErrorDetail { code: self.code, message: self.message.clone(), field: self.field.clone() }
     }
 }
 
@@ -76,13 +86,14 @@ impl IntoResponse for ApiError {
 
 impl From<ItemError> for ApiError {
     fn from(error: ItemError) -> Self {
-        Self::bad(error.code(), error.to_string())
+        let field = error.field().map(str::to_owned);
+        Self { field, ..Self::bad(error.code(), error.to_string()) }
     }
 }
 
 impl From<ConfigError> for ApiError {
     fn from(error: ConfigError) -> Self {
-        Self::bad(error.code(), error.to_string())
+        Self { field: Some(error.name().to_owned()), ..Self::bad(error.code(), error.to_string()) }
     }
 }
 
@@ -95,6 +106,7 @@ impl From<BadRunName> for ApiError {
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         let status = match refusal {
+            Refusal::Setting(error) => return error.into(),
             Refusal::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::LeaseGone { .. } => StatusCode::GONE,
@@ -107,7 +119,7 @@ impl From<Refusal> for ApiError {
             | Refusal::StepNotAfter { .. }
             | Refusal::TooFarBack { .. }
             | Refusal::RolloutBusy { .. } => StatusCode::CONFLICT,
-            Refusal::Setting(_) | Refusal::BadLeaseTime { .. } => StatusCode::BAD_REQUEST,
+            Refusal::BadLeaseTime { .. } => StatusCode::BAD_REQUEST,
         };
         Self::new(status, refusal.code(), refusal.to_string())
     }

@@ -195,7 +195,7 @@ impl Asked {
                 Some(-1) => Want::All,
                 Some(count) if count > 0 => Want::Rows(usize::try_from(count).unwrap_or(usize::MAX)),
                 _ => {
-                    return Err(wrong(
+                    return Err(ApiError::wrong_field(
                         "batch_size",
                         value,
                         "a number of items above 0, or -1 for all that are ready",
@@ -207,21 +207,23 @@ impl Asked {
             None | Some(Value::Null) => None,
             Some(value) => match seconds(value) {
                 Some(secs) => Some(Duration::from_secs_f64(secs)),
-                None => return Err(wrong("timeout", value, "a number of seconds from 0 to 86400")),
+                None => {
+                    return Err(ApiError::wrong_field(
+                        "timeout",
+                        value,
+                        "a number of seconds from 0 to 86400",
+                    ));
+                }
             },
         };
         let wait = match object.get("wait") {
             None | Some(Value::Null) => timeout.is_some(),
             Some(Value::Bool(wait)) => *wait,
-            Some(value) => return Err(wrong("wait", value, "true or false")),
+            Some(value) => return Err(ApiError::wrong_field("wait", value, "true or false")),
         };
         let patience = if wait { timeout.unwrap_or(WAIT_DEFAULT) } else { Duration::ZERO };
         Ok(Self { want, patience })
     }
-}
-
-fn wrong(field: &str, value: &Value, expected: &str) -> ApiError {
-    ApiError::bad("wrong_field", format!("field {field:?} is {value}, but must be {expected}"))
 }
 
 fn whole(value: &Value) -> Option<i64> {

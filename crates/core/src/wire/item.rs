@@ -61,6 +61,15 @@ impl ItemError {
             Self::Wrong { .. } => "wrong_field",
         }
     }
+
+    /// The field that is to blame, where one is.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::Missing { field } | Self::Wrong { field, .. } => Some(field),
+            Self::NotANumber { field, .. } => field.as_deref(),
+            Self::Empty | Self::NotJson(_) | Self::NotAnObject(_) => None,
+        }
+    }
 }
 
 /// Reads one rollout, or says which field is wrong.

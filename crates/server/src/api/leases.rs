@@ -60,16 +60,16 @@ async fn lease(
 ) -> Result<Response, ApiError> {
     let want = match ask.groups {
         None => Want::All,
-        Some(0) => return Err(wrong("groups", 0, "at least 1")),
+        Some(0) => return Err(ApiError::wrong_field("groups", 0, "at least 1")),
         Some(count) => Want::Groups(count),
     };
     if !(0.0..=SECS_MAX).contains(&ask.wait_seconds) {
-        return Err(wrong("wait_seconds", ask.wait_seconds, "from 0 to 86400"));
+        return Err(ApiError::wrong_field("wait_seconds", ask.wait_seconds, "from 0 to 86400"));
     }
     if let Some(secs) = ask.lease_seconds
         && !(secs > 0.0 && secs <= SECS_MAX)
     {
-        return Err(wrong("lease_seconds", secs, "above 0 and at most 86400"));
+        return Err(ApiError::wrong_field("lease_seconds", secs, "above 0 and at most 86400"));
     }
     let terms = LeaseTerms { reader: ask.reader, secs: ask.lease_seconds, auto: false };
     let deadline = Instant::now() + Duration::from_secs_f64(ask.wait_seconds);
@@ -96,10 +96,6 @@ async fn lease(
 
 fn head(lease: LeaseNo, until: Time, meta: &Value) -> String {
     format!(r#"{{"lease":{lease},"until_ms":{until},"meta_info":{meta},"groups":["#)
-}
-
-fn wrong(field: &str, value: impl std::fmt::Display, expected: &str) -> ApiError {
-    ApiError::bad("wrong_field", format!("field {field:?} is {value}, but must be {expected}"))
 }
 
 #[derive(Serialize, ToSchema)]
@@ -166,7 +162,7 @@ async fn fetch(OfRun(yard): OfRun, Path(path): Path<HashMap<String, String>>) ->
 
 fn lease_no(path: &HashMap<String, String>) -> Result<LeaseNo, ApiError> {
     let text = path.get("lease").map(String::as_str).unwrap_or_default();
-    text.parse().map(LeaseNo).map_err(|_| wrong("lease", text, "the number of a lease"))
+    text.parse().map(LeaseNo).map_err(|_| ApiError::wrong_field("lease", text, "the number of a lease"))
 }
 
 /// Trained on: the lease is final, up to a rewind. Repeating it is fine.

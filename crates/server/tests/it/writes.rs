@@ -37,6 +37,8 @@ fn bulk_lines_stand_for_themselves() {
         .map(|line| (line["line"].as_u64().unwrap(), line["code"].as_str().unwrap()))
         .collect();
     assert_eq!(rejected, [(2, "not_json"), (6, "uid_taken"), (7, "wrong_field")]);
+    let fields = [0, 1, 2].map(|at| &written["rejected"][at]["field"]);
+    assert_eq!(fields, [&Value::Null, &Value::Null, &json!("reward")]);
     assert_eq!(server.books()["admitted"], 3);
 }
 

@@ -1,0 +1,177 @@
+"""What the server answers, as values. Fields that a newer server adds are passed over."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from rollyard.errors import RefusedError
+
+R = TypeVar("R")
+
+
+def read(kind: type[R], told: Mapping[str, Any], **instead: object) -> R:
+    """An instance of a data class from the fields of the same names; `instead` replaces some."""
+    names = [each.name for each in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: instead[name] if name in instead else told[name] for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """A rollout is stored."""
+
+    uid: str
+    # Stored before; after a lost answer and a retry it may have been this very call that did it.
+    duplicate: bool
+    group_size_now: int
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRollout:
+    """A rollout of `write_many` that was not stored."""
+
+    index: int
+    uid: str | None
+    code: str
+    message: str
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteManyResult:
+    """What became of the rollouts of `write_many`: accepted + duplicates + rejected is all of them."""
+
+    accepted: int
+    duplicates: int
+    rejected: tuple[RejectedRollout, ...]
+    # In the order of the rollouts; `None` for one without a uid that could not be sent.
+    uids: tuple[str | None, ...] = field(repr=False)
+
+    def raise_for_rejected(self) -> None:
+        """Raises `RefusedError` for the first rejected rollout, if there is one."""
+        if not self.rejected:
+            return
+        first = self.rejected[0]
+        more = f" (and {len(self.rejected) - 1} more)" if len(self.rejected) > 1 else ""
+        message = f"rollout {first.index} ({first.uid!r}): {first.message}{more}"
+        raise RefusedError(message, status=400, code=first.code, field=first.field)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Where every rollout is that was ever admitted: admitted = held + leased + trained + dropped."""
+
+    admitted: int
+    held: int
+    leased: int
+    trained: int
+    dropped: int
+    dropped_by_reason: dict[str, int]
+    balanced: bool
+    held_bytes: int
+    leased_bytes: int
+    # Acked, and kept so that a rewind can put them back.
+    retained: int
+    retained_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command came to."""
+
+    # False if it had been done before.
+    changed: bool
+    books: Books
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Done:
+        return read(cls, told, books=read(Books, told["books"]))
+
+
+@dataclass(frozen=True, slots=True)
+class RunStats:
+    """A run: its knobs, its groups, its books."""
+
+    run: str
+    config: dict[str, Any]
+    # The payload of `/start_rollout`, if there was one.
+    start: dict[str, Any] | None
+    version: int | None
+    open_groups: int
+    ready_groups: int
+    leases_out: int
+    # Steps that a rewind can go back to.
+    commits: tuple[int, ...]
+    books: Books
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> RunStats:
+        return read(cls, told, commits=tuple(told["commits"]), books=read(Books, told["books"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Where a rollout is, or what became of it."""
+
+    uid: str
+    # `held`, `leased`, `trained` or `dropped`.
+    state: str
+    instance_id: str | None
+    round: int | None
+    # `open` or `ready`, for one that is held.
+    group: str | None
+    group_size_now: int | None
+    reward: float | None
+    written_ms: int | None
+    lease: int | None
+    step: int | None
+    can_rewind: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseStatus:
+    """A lease that is out, or acked and still possible to rewind."""
+
+    lease: int
+    reader: str
+    groups: int
+    granted_ms: int
+    # `out` or `acked`.
+    status: str
+    until_ms: int | None
+    step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rollouts of one round of one instance, as the pipeline made them for the trainer."""
+
+    group: int
+    instance_id: str
+    round: int
+    # The oldest and the newest weights they were sampled with, where known.
+    versions: tuple[int, int] | None
+    rollouts: tuple[dict[str, Any], ...] = field(repr=False)
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Group:
+        versions = None if told["versions"] is None else tuple(told["versions"])
+        return read(cls, told, versions=versions, rollouts=tuple(told["rollouts"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A lease as the server grants it."""
+
+    lease: int
+    until_ms: int
+    meta: dict[str, Any]
+    groups: tuple[Group, ...]
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Granted:
+        groups = tuple(Group.read(group) for group in told["groups"])
+        return cls(told["lease"], told["until_ms"], told["meta_info"] or {}, groups)

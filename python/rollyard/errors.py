@@ -1,0 +1,91 @@
+"""What can go wrong, by name.
+
+Every class is a `RollyardError`, and also the builtin that a careful program catches anyway: a value that
+does not fit is a `ValueError`, a server that is not there a `ConnectionError`, one that does not answer in
+time a `TimeoutError`.
+
+Fields have defaults, because an exception is unpickled by its message alone and gets its fields afterwards.
+"""
+
+from __future__ import annotations
+
+
+class RollyardError(Exception):
+    """The root of all that Rollyard raises."""
+
+
+class TemplateError(RollyardError, ValueError):
+    """A chat template cannot be read, or does not render these messages."""
+
+
+class TokenizerError(RollyardError, ValueError):
+    """A tokenizer cannot be read, or does not encode this text."""
+
+
+class MaskError(RollyardError, ValueError):
+    """No loss mask can be made that is true to the template."""
+
+
+class BatchError(RollyardError, ValueError):
+    """These rollouts do not make a batch."""
+
+
+class RolloutError(RollyardError, ValueError):
+    """This is not a rollout. `field` is the field that is to blame, where one is."""
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NotReachableError(RollyardError, ConnectionError):
+    """No connection to the server, or it broke, for as often as it was tried."""
+
+
+class NoAnswerError(RollyardError, TimeoutError):
+    """The server did not answer in time, for as often as it was asked."""
+
+
+class ServerError(RollyardError):
+    """The server answered, and not with yes.
+
+    `code` is the server's short name for the trouble, to branch on; `status` the HTTP status; `field` the
+    field that is to blame, where one is. `repeated` says that the call was sent before and no answer came, so
+    that it may have been done then.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        code: str = "",
+        field: str | None = None,
+        repeated: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.code = code
+        self.field = field
+        self.repeated = repeated
+
+
+class RefusedError(ServerError, ValueError):
+    """The call asks for what cannot be done. Nothing has changed, and repeating it does not help."""
+
+
+class UnauthorizedError(ServerError, PermissionError):
+    """The token is wrong or missing, or the server does not go by this name."""
+
+
+class UnknownError(ServerError, LookupError):
+    """There is no such run, lease or rollout."""
+
+
+class LeaseLostError(ServerError):
+    """The lease has ended: it expired, was given back, or a rewind took it back. Its groups are not yours."""
+
+
+class FullError(ServerError):
+    """The run has no room, and got none for as long as it was tried."""

@@ -1,0 +1,3 @@
+"""Fixtures of these tests."""
+
+from serving import serve as serve
