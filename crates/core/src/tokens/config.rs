@@ -206,7 +206,9 @@ fn templates_in(file: &'static str, map: &Map<String, Value>) -> Result<Vec<(Str
         Some(Value::String(source)) => Ok(vec![("default".to_owned(), source.clone())]),
         Some(Value::Array(list)) => {
             let text = |entry: &Value, field: &str| entry.get(field)?.as_str().map(str::to_owned);
-            list.iter().map(|entry| text(entry, "name").zip(text(entry, "template")).ok_or_else(bad)).collect()
+            list.iter()
+                .map(|entry| text(entry, "name").zip(text(entry, "template")).ok_or_else(bad))
+                .collect()
         }
         Some(Value::Object(map)) => {
             let entry = |(name, source): (&String, &Value)| Some((name.clone(), source.as_str()?.to_owned()));

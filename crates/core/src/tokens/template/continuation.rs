@@ -11,7 +11,6 @@ use super::{ContinueError, python};
 
 const TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-
 /// A final message with the tag behind it, and the text to look for.
 pub(super) struct Tagged {
     pub(super) message: Message,
@@ -41,7 +40,8 @@ pub(super) fn tag(last: &Message, field: &str, template: &str) -> Result<Tagged,
 
 /// The tag goes behind the last part that has a text.
 fn tag_part(parts: &List) -> Option<(Value, String)> {
-    let part_text = |part: &Value| Some(part.downcast_object_ref::<Dict>()?.get("text")?.as_str()?.to_owned());
+    let part_text =
+        |part: &Value| Some(part.downcast_object_ref::<Dict>()?.get("text")?.as_str()?.to_owned());
     let (at, text) =
         parts.items().iter().enumerate().rev().find_map(|(at, part)| Some((at, part_text(part)?)))?;
     let mut items = parts.items().to_vec();
@@ -55,7 +55,8 @@ impl Tagged {
     pub(super) fn cut(&self, rendered: &str) -> Result<usize, ContinueError> {
         let wanted = self.text.trim_matches(python::is_space);
         let at = rendered.rfind(TAG.trim_end()).filter(|_| rendered.contains(wanted));
-        let at = at.ok_or_else(|| ContinueError::NotRendered { message: wanted.chars().take(200).collect() })?;
+        let at =
+            at.ok_or_else(|| ContinueError::NotRendered { message: wanted.chars().take(200).collect() })?;
         let (before, after) = rendered.split_at_checked(at).unwrap_or((rendered, ""));
         // A template that trims has taken the tag's space, and would have taken the message's too.
         Ok(if after.starts_with(TAG) { at } else { before.trim_end_matches(python::is_space).len() })

@@ -22,7 +22,17 @@ pub struct CivilTime {
 
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
@@ -136,7 +146,10 @@ impl Object for StrftimeNow {
     fn call(self: &Arc<Self>, _: &mut State<'_, '_>, args: &[Value]) -> Result<Value, Error> {
         let (format,): (&str,) = from_args(args)?;
         let now = self.0.ok_or_else(|| {
-            Error::new(ErrorKind::InvalidOperation, "the template asks for the date; give `now` to the render")
+            Error::new(
+                ErrorKind::InvalidOperation,
+                "the template asks for the date; give `now` to the render",
+            )
         })?;
         Ok(Value::from(now.strftime(format)))
     }

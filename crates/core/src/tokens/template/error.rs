@@ -20,7 +20,9 @@ pub enum TemplateError {
     NotAnObject { what: &'static str, index: usize },
     #[error("{what} are not a list; give a list of JSON objects")]
     NotAList { what: &'static str },
-    #[error("the extra variable {name:?} is set by the render itself; rename it or use the render's own field")]
+    #[error(
+        "the extra variable {name:?} is set by the render itself; rename it or use the render's own field"
+    )]
     ReservedVariable { name: String },
     #[error("cannot continue the final message: {0}")]
     Continue(#[from] ContinueError),
@@ -28,7 +30,9 @@ pub enum TemplateError {
 
 #[derive(Debug, ThisError, PartialEq, Eq)]
 pub enum ContinueError {
-    #[error("the final message has no \"{field}\" to continue; give it one, or add a generation prompt instead")]
+    #[error(
+        "the final message has no \"{field}\" to continue; give it one, or add a generation prompt instead"
+    )]
     NoField { field: String },
     #[error("the chat template does not read the field \"{field}\"; name one that it does")]
     FieldUnknown { field: String },

@@ -49,7 +49,8 @@ pub(super) fn install(env: &mut Environment<'static>) {
     });
     env.add_test("integer", |value: &Value| value.is_integer() || python::is_big_int(value));
     env.add_test("callable", |value: &Value| {
-        value.kind() == ValueKind::Plain && !python::is_big_int(value) || value.to_string().starts_with("<macro ")
+        value.kind() == ValueKind::Plain && !python::is_big_int(value)
+            || value.to_string().starts_with("<macro ")
     });
 }
 
@@ -133,7 +134,12 @@ fn last(value: &Value) -> Result<Value, Error> {
     Ok(items_of(value)?.pop().unwrap_or_default())
 }
 
-fn join(value: &Value, between: Option<Value>, attribute: Option<Value>, kwargs: Kwargs) -> Result<String, Error> {
+fn join(
+    value: &Value,
+    between: Option<Value>,
+    attribute: Option<Value>,
+    kwargs: Kwargs,
+) -> Result<String, Error> {
     let between = between.or(kwargs.get::<Option<Value>>("d")?);
     let attribute = attribute.or(kwargs.get::<Option<Value>>("attribute")?);
     kwargs.assert_all_used()?;
@@ -152,7 +158,8 @@ fn join(value: &Value, between: Option<Value>, attribute: Option<Value>, kwargs:
 fn replace(value: &Value, old: &Value, new: &Value, count: Option<Value>) -> Result<String, Error> {
     let (text, old, new) = (python::str(value), python::str(old), python::str(new));
     let count = count.filter(|count| !count.is_none()).map(i64::try_from).transpose()?.unwrap_or(-1);
-    Ok(usize::try_from(count).map_or_else(|_| text.replace(&old, &new), |count| text.replacen(&old, &new, count)))
+    Ok(usize::try_from(count)
+        .map_or_else(|_| text.replace(&old, &new), |count| text.replacen(&old, &new, count)))
 }
 
 fn items(value: &Value) -> Result<Value, Error> {
@@ -189,7 +196,8 @@ fn indent(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Er
         Some(text) if text.as_str().is_some() => python::str(&text),
         Some(width) => " ".repeat(usize::try_from(i64::try_from(width)?).unwrap_or(0).min(1 << 20)),
     };
-    let (first, blank) = (first.is_some_and(|first| first.is_true()), blank.is_some_and(|blank| blank.is_true()));
+    let (first, blank) =
+        (first.is_some_and(|first| first.is_true()), blank.is_some_and(|blank| blank.is_true()));
     let text = python::str(value);
     // Jinja ends the text with a line break before it splits, so a final break yields an empty last line.
     let mut out = String::with_capacity(text.len());

@@ -153,7 +153,8 @@ impl<'a> Parser<'a> {
             escaped = byte == b'\\' && !escaped;
             ends
         });
-        let quoted = end.and_then(|end| rest.get(..end + 2)).ok_or_else(|| self.expected("a closed string"))?;
+        let quoted =
+            end.and_then(|end| rest.get(..end + 2)).ok_or_else(|| self.expected("a closed string"))?;
         // Control characters inside strings, which Python refuses, are refused here too.
         let text = serde_json::from_str(quoted).map_err(|_| self.expected("a valid string"))?;
         self.at += quoted.len();
@@ -162,7 +163,8 @@ impl<'a> Parser<'a> {
 
     fn number(&mut self) -> Result<Value, JsonError> {
         let rest = self.rest();
-        let end = rest.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).unwrap_or(rest.len());
+        let end =
+            rest.find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
         // Serde knows what JSON calls a number; the size of the result is our affair.
         if serde_json::from_str::<serde_json::Number>(word).is_err() && !is_whole(word) {

@@ -17,7 +17,9 @@ pub struct Message(Value);
 
 #[derive(Debug, Error)]
 pub enum MessageError {
-    #[error("message {index} is {found}, not an object; each message needs at least a role: {{\"role\": \"user\", ...}}")]
+    #[error(
+        "message {index} is {found}, not an object; each message needs at least a role: {{\"role\": \"user\", ...}}"
+    )]
     NotAnObject { index: usize, found: String },
     #[error("the messages are not a list but {found}; give [{{\"role\": \"user\", \"content\": ...}}, ...]")]
     NotAList { found: String },
@@ -84,7 +86,8 @@ pub fn plain(value: &Value) -> Value {
     match value.kind() {
         _ if is_ours => value.clone(),
         ValueKind::Map => {
-            Dict::from_pairs(python::pairs(value).into_iter().map(|(key, item)| (key, plain(&item)))).into_value()
+            Dict::from_pairs(python::pairs(value).into_iter().map(|(key, item)| (key, plain(&item))))
+                .into_value()
         }
         ValueKind::Seq if !value.is_tuple() => {
             List::new(value.try_iter().into_iter().flatten().map(|item| plain(&item)).collect()).into_value()

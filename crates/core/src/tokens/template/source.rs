@@ -87,7 +87,9 @@ impl<'a> Scan<'a> {
             }
             "set" => self.read_namespace(after),
             "macro" | "call" | "filter" => self.captures += 1,
-            "endmacro" | "endcall" | "endfilter" | "endset" => self.captures = self.captures.saturating_sub(1),
+            "endmacro" | "endcall" | "endfilter" | "endset" => {
+                self.captures = self.captures.saturating_sub(1)
+            }
             _ => {}
         }
         let expression = self.expression("%}");
@@ -129,7 +131,8 @@ impl<'a> Scan<'a> {
                 self.copy(self.rest.find(end).unwrap_or(0) + end.len());
                 return found;
             }
-            if open.is_empty() && !self.out.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.')) {
+            if open.is_empty() && !self.out.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.'))
+            {
                 found.words.extend(loop_word(self.rest).map(|word| (word, self.out.len())));
             }
             match c {
@@ -242,14 +245,20 @@ mod tests {
             ("{{ x[a[1:]['k']:-1].y }}", "{{ x.__slice(a.__slice(1,none)['k'],-1).y }}"),
             ("{{ x[0] }}{{ {'a': [1]} }}", "{{ x[0] }}{{ {'a': [1]} }}"),
             ("{{ ']:[' }}{# x[1:] #} x[1:]", "{{ ']:[' }}{# x[1:] #} x[1:]"),
-            ("{% raw %}{{ x[1:] }}{% generation %}{% endraw %}", "{% raw %}{{ x[1:] }}{% generation %}{% endraw %}"),
+            (
+                "{% raw %}{{ x[1:] }}{% generation %}{% endraw %}",
+                "{% raw %}{{ x[1:] }}{% generation %}{% endraw %}",
+            ),
             (
                 "{%- generation -%}a{%+ endgeneration %}",
                 "{%- with __marker = __generation(true) %}{{ __marker }}{% set __marker = none -%}a\
                  {%+ set __marker = none %}{{ __generation(false) }}{% endwith %}",
             ),
             ("{%- for a in b -%}", "{%- for a in __iterate( b ) -%}"),
-            ("{% for a, b in c['if x'].in if a in b %}", "{% for a, b in __iterate( c['if x'].in ) if a in b %}"),
+            (
+                "{% for a, b in c['if x'].in if a in b %}",
+                "{% for a, b in __iterate( c['if x'].in ) if a in b %}",
+            ),
             ("{% for x in y.__z recursive %}", "{% for x in __iterate( y.__z ) recursive %}"),
             ("{% set ns.x = 1 %}", "{% set ns.x = 1 %}"),
             ("{% macro m() %}{% set ns.x = 1 %}", "{% macro m() %}{% if ns %}{% endif %}{% set ns.x = 1 %}"),

@@ -128,7 +128,8 @@ fn splitlines(s: &str, keep_ends: bool) -> Value {
     while !rest.is_empty() {
         let line = rest.find(is_break).and_then(|at| rest.get(..at)).unwrap_or(rest);
         let tail = rest.get(line.len()..).unwrap_or_default();
-        let break_len = if tail.starts_with("\r\n") { 2 } else { tail.chars().next().map_or(0, char::len_utf8) };
+        let break_len =
+            if tail.starts_with("\r\n") { 2 } else { tail.chars().next().map_or(0, char::len_utf8) };
         let whole = rest.get(..line.len() + break_len).unwrap_or(rest);
         lines.push(Value::from(if keep_ends { whole } else { line }));
         rest = rest.get(whole.len()..).unwrap_or_default();
