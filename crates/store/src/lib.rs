@@ -3,6 +3,8 @@
 //! [`log`] is the write-ahead log that every run stands on. It knows nothing of rollouts or groups: what it
 //! keeps are opaque bytes, so that the ledger may change its mind about an event without touching a file
 //! format. [`yard`] is an open run: the core decides, the log remembers, and callers are answered in between.
+//! [`model_folder`] reads the files that say how a model's text becomes tokens.
 
 pub mod log;
+pub mod model_folder;
 pub mod yard;

@@ -123,7 +123,10 @@ impl ChatTemplate {
         let last = tagged.as_ref().map_or(last, |tagged| &tagged.message);
         let list: Vec<Value> = earlier.iter().chain([last]).map(|message| message.value().clone()).collect();
         let rendered = self.run(List::new(list).into_value(), how)?;
-        tagged.map_or(Ok(rendered.clone()), |tagged| cut(rendered, &tagged))
+        match tagged {
+            Some(tagged) => cut(rendered, &tagged),
+            None => Ok(rendered),
+        }
     }
 
     fn run(&self, messages: Value, how: &Render) -> Result<Rendered, TemplateError> {
@@ -139,7 +142,10 @@ impl ChatTemplate {
         });
         outcome.map_err(|error| TemplateError::from_engine(&self.name, &error, self.limits.fuel))?;
         let text = String::from_utf8(writer.bytes).expect("the engine writes whole strings");
-        let (text, generation) = tracker.map_or((text.clone(), Vec::new()), |tracker| tracker.finish(text));
+        let (text, generation) = match tracker {
+            Some(tracker) => tracker.finish(text),
+            None => (text, Vec::new()),
+        };
         Ok(Rendered { text, generation })
     }
 
