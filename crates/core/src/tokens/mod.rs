@@ -17,6 +17,7 @@ mod conversation;
 mod drift;
 mod masks;
 
+pub use config::ModelFiles;
 pub use conversation::{Conversation, ConversationError};
 pub use drift::{Drift, Region};
 pub use masks::{ItemTokensError, Masks, retokenised};

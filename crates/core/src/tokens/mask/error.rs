@@ -15,8 +15,7 @@ pub enum MaskError {
     )]
     NoContent { message: usize, role: String },
     #[error(
-        "message {message} ({role}) has content in parts, which this template prints as source text; \
-         give a string"
+        "message {message} ({role}) has content in parts, which this template cannot render; give a string"
     )]
     Parts { message: usize, role: String },
     #[error("the mask type {name:?} is unknown; known are {}", .known.join(", "))]
@@ -45,6 +44,8 @@ pub enum MaskError {
          earlier turns{hint}"
     )]
     Rewritten { message: usize, at: usize, alone: String, whole: String, hint: &'static str },
+    #[error("message {message} (assistant) has no message before it that it could be the answer to")]
+    Unprompted { message: usize },
     #[error(
         "the template marks {found} generated spans for {expected} assistant messages; \
          `step_loss_mask` cannot be matched to them"

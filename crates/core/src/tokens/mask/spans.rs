@@ -42,6 +42,9 @@ pub(super) fn answers(
             continue;
         }
         let search = Search { tokenizer, messages, how, whole, message };
+        if answers.is_empty() {
+            search.check_prompted()?;
+        }
         let answer = match search.by_prefix() {
             Ok(answer) => answer,
             Err(failure) => search.by_removal(from)?.ok_or_else(|| failure.into_error(&search))?,
@@ -73,6 +76,16 @@ impl Search<'_> {
 
     fn with(&self) -> &[Message] {
         self.messages.get(..=self.message).unwrap_or_default()
+    }
+
+    /// Without a generation prompt, what the template puts before an answer would count as the answer.
+    fn check_prompted(&self) -> Result<(), MaskError> {
+        if self.message == 0 {
+            return Err(MaskError::Unprompted { message: 0 });
+        }
+        let plain = self.tokenizer.render(self.before(), self.how)?.text;
+        let asked = self.tokenizer.render(self.before(), &self.asking())?.text;
+        if asked == plain { Err(MaskError::NoGenerationPrompt { tail: tail(&plain) }) } else { Ok(()) }
     }
 
     fn asking(&self) -> Render<'_> {
