@@ -1,0 +1,32 @@
+"""What the documentation shows, run as it stands."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+import rollyard
+from serving import ROOT, Serve
+
+
+def test_the_loop_in_the_readme_trains(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    server = serve("--group-size", "2")
+    loop = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    assert len(loop.splitlines()) <= 14
+    exec(loop.replace("http://127.0.0.1:8889", server.url), {})
+    with rollyard.Client(server.url) as client:
+        books = client.books()
+        assert client.stats().commits == (1, 2)
+    assert (books.admitted, books.trained, books.balanced) == (8, 8, True)
+    assert capsys.readouterr().out.startswith("2 [")
+
+
+def test_the_reference_has_every_call_and_every_name() -> None:
+    page = (ROOT / "docs/reference/python.md").read_text()
+    told = set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE))
+    calls = {name for name, _ in inspect.getmembers(rollyard.Client, inspect.isfunction) if name[0] != "_"}
+    assert told == calls - {"close"}
+    for name in rollyard.__all__:
+        assert name == "__version__" or re.search(rf"`{name}\b", page), name
