@@ -4,7 +4,7 @@
 that torch and JAX share without a copy. Importing this starts nothing, so a process may fork afterwards.
 """
 
-from rollyard._rollyard import __version__, aligned_zeros
+from rollyard._rollyard import Drift, MaskedTokens, Rollout, RolloutMetadata, Tokenizer, __version__
 from rollyard.client.awaited import AsyncClient, AsyncLease
 from rollyard.client.blocking import Client, Lease
 from rollyard.client.results import (
@@ -34,6 +34,18 @@ from rollyard.errors import (
     UnauthorizedError,
     UnknownError,
 )
+from rollyard.masks import MultiTurnLossMaskGenerator
+from rollyard.rollouts import Message, RolloutBatch, RolloutGroup
+from rollyard.tensors import (
+    balance,
+    concat_padded_tensors,
+    digest,
+    pack,
+    pack_tensors,
+    split_padded_tensors,
+    tensor_dict,
+    training_batch,
+)
 
 __all__ = [
     "AsyncClient",
@@ -42,6 +54,7 @@ __all__ = [
     "Books",
     "Client",
     "Done",
+    "Drift",
     "Fate",
     "FullError",
     "Group",
@@ -49,20 +62,35 @@ __all__ = [
     "LeaseLostError",
     "LeaseStatus",
     "MaskError",
+    "MaskedTokens",
+    "Message",
+    "MultiTurnLossMaskGenerator",
     "NoAnswerError",
     "NotReachableError",
     "RefusedError",
     "RejectedRollout",
+    "Rollout",
+    "RolloutBatch",
     "RolloutError",
+    "RolloutGroup",
+    "RolloutMetadata",
     "RollyardError",
     "RunStats",
     "ServerError",
     "TemplateError",
+    "Tokenizer",
     "TokenizerError",
     "UnauthorizedError",
     "UnknownError",
     "WriteManyResult",
     "WriteResult",
     "__version__",
-    "aligned_zeros",
+    "balance",
+    "concat_padded_tensors",
+    "digest",
+    "pack",
+    "pack_tensors",
+    "split_padded_tensors",
+    "tensor_dict",
+    "training_batch",
 ]

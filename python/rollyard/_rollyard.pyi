@@ -1,16 +1,220 @@
 """The native part: what is in python/src."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, final, overload
 
+import numpy as np
 import numpy.typing as npt
-
-__all__ = ["__version__", "aligned_zeros"]
 
 __version__: str
 
-def aligned_zeros(shape: int | Sequence[int], *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Zeros in memory that torch and JAX share without a copy: contiguous, writable, 64-byte aligned.
+_Given = tuple[str, str, list[int], npt.NDArray[np.uint8]]
+_Made = tuple[str, str, list[int], npt.NDArray[np.uint8]]
+_Messages = Sequence[Mapping[str, Any]]
+_Tools = Sequence[Mapping[str, Any]] | None
 
-    `dtype` is int32, uint32, int64, float32 or bool.
-    """
+@final
+class Tokenizer:
+    """Text to tokens and back, and conversations as the model's own template writes them."""
+
+    @staticmethod
+    def from_pretrained(dir: str | PathLike[str]) -> Tokenizer:
+        """Loads the files of a model's folder."""
+    @staticmethod
+    def from_files(tokenizer_json: str, tokenizer_config: str = "{}") -> Tokenizer:
+        """The same from the text of `tokenizer.json` and `tokenizer_config.json`."""
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]: ...
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: _Messages,
+        tools: _Tools = None,
+        add_generation_prompt: bool = False,
+        tokenize: Literal[True] = True,
+        *,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        continue_final_message: bool | str | None = None,
+        **kwargs: Any,
+    ) -> list[int]: ...
+    @overload
+    def apply_chat_template(
+        self,
+        messages: _Messages,
+        tools: _Tools = None,
+        add_generation_prompt: bool = False,
+        *,
+        tokenize: Literal[False],
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        continue_final_message: bool | str | None = None,
+        **kwargs: Any,
+    ) -> str: ...
+    def token_to_id(self, token: str) -> int | None: ...
+    def id_to_token(self, id: int) -> str | None: ...
+    def get_added_vocab(self) -> dict[str, int]:
+        """Tokens that are found as a whole wherever they stand, and their ids."""
+    def special_token(self, name: str) -> str | None:
+        """The content of a special token by its name, such as `eos_token`."""
+    @property
+    def template_names(self) -> list[str]: ...
+    @property
+    def path(self) -> str:
+        """`fast`, or `tokenizers` with the reason why not."""
+    def __len__(self) -> int: ...
+
+@final
+class MaskedTokens:
+    """A conversation as tokens, and which of them are trained on."""
+
+    def __new__(cls, token_ids: Any, loss_mask: Any) -> MaskedTokens: ...
+    @property
+    def token_ids(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def loss_mask(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def response_length(self) -> int:
+        """From the first trained token to the end."""
+    @property
+    def trained(self) -> int:
+        """How many tokens are trained on."""
+    def to_lists(self) -> tuple[list[int], list[int]]:
+        """Ids and mask as plain lists."""
+    def __len__(self) -> int: ...
+
+@final
+class Drift:
+    """Where sampled tokens are not those that their text would give."""
+
+    @property
+    def sampled_tokens(self) -> int:
+        """Sampled tokens that the text would not give."""
+    @property
+    def rendered_tokens(self) -> int:
+        """Tokens of the text that were not sampled."""
+    @property
+    def regions(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """Each place as ((start, end) in the sampled tokens, (start, end) in the text's)."""
+    def __bool__(self) -> bool: ...
+
+@final
+class Masks:
+    """A tokenizer with one of the built-in mask types."""
+
+    def __new__(cls, tokenizer: Tokenizer, kind: str) -> Masks: ...
+    @staticmethod
+    def kinds() -> list[str]: ...
+    def mask(
+        self, messages: _Messages, tools: _Tools, strict: bool, kwargs: dict[str, Any] | None
+    ) -> MaskedTokens: ...
+    def mask_all(
+        self, conversations: Sequence[_Messages], tools: _Tools, kwargs: dict[str, Any] | None
+    ) -> list[MaskedTokens]: ...
+    def drift(
+        self, messages: _Messages, token_ids: Any, tools: _Tools, kwargs: dict[str, Any] | None
+    ) -> Drift: ...
+    def texts(self, ids: Any, mask: Any) -> list[str]: ...
+
+def response_len(mask: Any) -> int: ...
+@final
+class RolloutMetadata:
+    """Where a rollout came from: attached by the worker after the environment is done."""
+
+    def __new__(
+        cls, worker_id: str = "", timestamp: float = 0.0, weight_step: int = -1
+    ) -> RolloutMetadata: ...
+    @property
+    def worker_id(self) -> str: ...
+    @property
+    def timestamp(self) -> float: ...
+    @property
+    def weight_step(self) -> int: ...
+
+@final
+class Rollout:
+    """One rollout to the token. It never changes; its arrays are views of memory that Rust holds."""
+
+    def __new__(
+        cls,
+        env_name: str,
+        env_example_id: str,
+        prompt_tokens: Any,
+        response_tokens: Any,
+        response_logprobs: Any = None,
+        token_rewards: Any = None,
+        episode_reward: float = 0.0,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        is_truncated: bool = False,
+        metadata: RolloutMetadata | None = None,
+        correctness_reward: float | None = None,
+        *,
+        loss_mask: Any = None,
+        versions: Any = None,
+        exact: bool = True,
+    ) -> Rollout: ...
+    @staticmethod
+    def from_item(item: dict[str, Any] | str | bytes, *, masks: Masks | None = None) -> Rollout:
+        """The rollout of an item as the yard keeps it: with the tokens it carries, or, where `masks` are given,
+        else with those of its messages."""
+    @property
+    def env_name(self) -> str: ...
+    @property
+    def env_example_id(self) -> str: ...
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """The prompt and the response."""
+    @property
+    def prompt_tokens(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def response_tokens(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def response_logprobs(self) -> npt.NDArray[np.float32] | None:
+        """One for each token of the response; `None` if the engine gave none."""
+    @property
+    def token_rewards(self) -> npt.NDArray[np.float32]:
+        """The reward of each token of the response, written out."""
+    @property
+    def loss_mask(self) -> npt.NDArray[np.int32]:
+        """1 on each token of the response that was sampled, written out."""
+    @property
+    def versions(self) -> npt.NDArray[np.int32]:
+        """The weights each token of the response was sampled with, -1 where it was given, written out."""
+    @property
+    def version_runs(self) -> list[tuple[int, int]]:
+        """The versions as pairs of a version and how many tokens it sampled."""
+    @property
+    def episode_reward(self) -> float: ...
+    @property
+    def temperature(self) -> float | None: ...
+    @property
+    def top_k(self) -> int | None: ...
+    @property
+    def is_truncated(self) -> bool: ...
+    @property
+    def correctness_reward(self) -> float | None: ...
+    @property
+    def metadata(self) -> RolloutMetadata: ...
+    @property
+    def exact(self) -> bool:
+        """Whether the tokens are the ones that were sampled, not made again from text."""
+    @property
+    def turns(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """What was given and what was sampled, turn by turn, as (start, end) pairs in `tokens`."""
+    @property
+    def size_bytes(self) -> int:
+        """Bytes it takes in memory."""
+    def with_metadata(self, metadata: RolloutMetadata) -> Rollout:
+        """The same rollout with other metadata; the original stays as it is."""
+    def __len__(self) -> int: ...
+
+def concat(dicts: list[list[_Given]], pad_value: float) -> list[_Made]: ...
+def split(dict: list[_Given], sizes: list[int] | None) -> list[list[_Made]]: ...
+def plan(lengths: list[int], max_tokens: int) -> list[list[int]]: ...
+def flatten(dict: list[_Given], bins: list[list[int]]) -> list[list[_Made]]: ...
+def balance(costs: list[int], ranks: int, equal_size: bool) -> list[list[int]]: ...
+def digest(dict: list[_Given]) -> str: ...
+def sequences(rollouts: list[Rollout], layout: Mapping[str, Any]) -> list[_Made]: ...
+def training(rollouts: list[Rollout], advantages: list[float], layout: Mapping[str, Any]) -> list[_Made]: ...

@@ -1,18 +1,42 @@
 //! The native part of the Python package `rollyard`.
 //!
-//! Read in this order: [`array`] lends Rust's memory to numpy, [`errors`] names what can go wrong.
+//! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
+//! dicts to the templates), [`rollout`] is one rollout to the token, [`batch`] lays many out as tensors,
+//! [`array`] lends Rust's memory to numpy, [`errors`] names what can go wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
+
+mod tokenizer;
+mod values;
+
+mod masks;
+
+mod rollout;
+
+mod batch;
 
 mod array;
 mod errors;
 
 use pyo3::prelude::*;
 
+// Batches are large and short-lived: the system's allocator would map and clear their pages every time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Filled once, at import; starts nothing, so a process may fork afterwards.
 #[pymodule]
 mod _rollyard {
     #[pymodule_export]
-    use crate::array::aligned_zeros;
+    use crate::tokenizer::Tokenizer;
+
+    #[pymodule_export]
+    use crate::masks::{Drift, MaskedTokens, Masks, response_len};
+
+    #[pymodule_export]
+    use crate::rollout::{Rollout, RolloutMetadata};
+
+    #[pymodule_export]
+    use crate::batch::{balance, concat, digest, flatten, plan, sequences, split, training};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python looks for")]

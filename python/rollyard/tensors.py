@@ -1,0 +1,196 @@
+"""Tensor dicts: arrays by name, whose first dimension is the rows of a batch.
+
+Functions take numpy, torch or JAX arrays and give back the kind they were given; what is made here lies in
+memory that all three share without a copy. The work is done in Rust, without the GIL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from rollyard import _rollyard
+from rollyard._rollyard import Rollout
+from rollyard.errors import BatchError
+
+TensorDict = dict[str, Any]
+Array = npt.NDArray[Any]
+Side = Literal["right", "left"]
+
+_Given = tuple[str, str, list[int], npt.NDArray[np.uint8]]
+_Made = tuple[str, str, list[int], npt.NDArray[np.uint8]]
+_Back = Callable[[Array, str], Any]
+
+
+class _Layout(TypedDict):
+    max_tokens: int | None
+    pad_token_id: int
+    pad_to_multiple: int | None
+    pad_to: int | None
+    padding_side: str
+
+
+def concat_padded_tensors(tensor_dicts: Sequence[Mapping[str, Any]], pad_value: float = 0.0) -> TensorDict:
+    """All dicts below each other, every further dimension padded on the right to the longest.
+
+    Types are kept. `attention_mask` and `loss_mask` are padded with 0 and `versions` with -1, everything else
+    with `pad_value`. Dicts with other keys than the first are an error that names them; `[]` gives `{}`.
+    """
+    given, backs = [], []
+    for tensors in tensor_dicts:
+        arrays, back = _given(tensors)
+        given.append(arrays)
+        backs.append(back)
+    made = _rollyard.concat(given, pad_value)
+    return _dict(made, backs[0] if backs else _as_numpy)
+
+
+def split_padded_tensors(batch: Mapping[str, Any], sizes: Sequence[int] | None = None) -> list[TensorDict]:
+    """The inverse: parts of so many rows each, one by default, cut to the longest row of each part.
+
+    `attention_mask` says how long a row is, and tensors that run along it are cut with it.
+    """
+    given, back = _given(batch)
+    parts = _rollyard.split(given, None if sizes is None else list(sizes))
+    return [_dict(part, back) for part in parts]
+
+
+def pack(lengths: Iterable[int], *, max_tokens: int) -> list[list[int]]:
+    """Which sequences go together so that no bin has more than `max_tokens`: first-fit decreasing.
+
+    Nothing is lost or split; a sequence longer than the budget is an error that names it.
+    """
+    return _rollyard.plan([int(length) for length in lengths], max_tokens)
+
+
+def pack_tensors(batch: Mapping[str, Any], *, max_tokens: int) -> list[TensorDict]:
+    """The rows of a padded batch without their padding, in bins of at most `max_tokens`.
+
+    Each bin has its rows one after the other, `cu_seqlens` for where they begin, and `position_ids`.
+    """
+    given, back = _given(batch)
+    mask = batch.get("attention_mask")
+    if mask is None:
+        raise BatchError('the key "attention_mask" is missing, which says how long rows are')
+    lengths = np.asarray(_numpy(mask)[0], dtype=bool).sum(axis=-1).tolist()
+    bins = _rollyard.plan(lengths, max_tokens)
+    return [_dict(flat, back) for flat in _rollyard.flatten(given, bins)]
+
+
+def balance(lengths: Iterable[int], ranks: int, *, equal_size: bool = False) -> list[list[int]]:
+    """The rows of each rank, by Karmarkar and Karp's method: sums differ by at most the largest length.
+
+    `equal_size` gives every rank as many rows. Equal input gives equal output, on every rank.
+    """
+    return _rollyard.balance([int(length) for length in lengths], ranks, equal_size)
+
+
+def tensor_dict(
+    rollouts: Sequence[Rollout],
+    *,
+    max_tokens: int | None = None,
+    pad_token_id: int = 0,
+    pad_to_multiple: int | None = None,
+    pad_to: int | None = None,
+    padding_side: Side = "right",
+) -> TensorDict:
+    """Rollouts as `input_ids, attention_mask, loss_mask, logprobs, versions, rewards`.
+
+    Values sit on the token they belong to; `logprobs` is there if the rollouts have them.
+    """
+    layout = _layout(max_tokens, pad_token_id, pad_to_multiple, pad_to, padding_side)
+    return _dict(_rollyard.sequences(list(rollouts), layout), _as_numpy)
+
+
+def training_batch(
+    rollouts: Sequence[Rollout],
+    advantages: Sequence[float],
+    *,
+    max_tokens: int | None = None,
+    pad_token_id: int = 0,
+    pad_to_multiple: int | None = None,
+    pad_to: int | None = None,
+    padding_side: Side = "right",
+) -> TensorDict:
+    """Rollouts with their advantages as `input_ids, attention_mask, position_ids, loss_masks, loss_weights,
+    policy_logprobs, temperature, top_k, truncated`.
+
+    A row is prompt and response trimmed to `max_tokens`. A row that would train nothing is an error.
+    """
+    layout = _layout(max_tokens, pad_token_id, pad_to_multiple, pad_to, padding_side)
+    made = _rollyard.training(list(rollouts), [float(value) for value in advantages], layout)
+    return _dict(made, _as_numpy)
+
+
+def digest(batch: Mapping[str, Any]) -> str:
+    """A number for names, types, shapes and every byte, for ranks to check that they hold the same batch."""
+    return _rollyard.digest(_given(batch)[0])
+
+
+def _layout(
+    max_tokens: int | None, pad_token_id: int, pad_to_multiple: int | None, pad_to: int | None, side: str
+) -> _Layout:
+    return {
+        "max_tokens": max_tokens,
+        "pad_token_id": pad_token_id,
+        "pad_to_multiple": pad_to_multiple,
+        "pad_to": pad_to,
+        "padding_side": side,
+    }
+
+
+def _given(tensors: Mapping[str, Any]) -> tuple[list[_Given], _Back]:
+    """The arrays as bytes, and how to give back what their owner has."""
+    given: list[_Given] = []
+    back: _Back = _as_numpy
+    for key, tensor in tensors.items():
+        array, dtype, back = _numpy(tensor)
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        given.append((str(key), dtype, list(array.shape), array.reshape(-1).view(np.uint8)))
+    return given, back
+
+
+def _numpy(tensor: Any) -> tuple[Array, str, _Back]:
+    """The tensor as numpy sees it, the name of its type, and the way back."""
+    module = type(tensor).__module__.partition(".")[0]
+    if module == "torch":
+        import torch
+
+        tensor = tensor.detach().cpu()
+        # numpy has no bfloat16: its bits travel as whole numbers.
+        bits = tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor
+        return bits.numpy(), str(tensor.dtype).removeprefix("torch."), _as_torch
+    if module in ("jax", "jaxlib"):
+        return np.asarray(tensor), str(tensor.dtype), _as_jax
+    array = np.asarray(tensor)
+    return array, str(array.dtype), _as_numpy
+
+
+def _as_numpy(array: Array, dtype: str) -> Array:
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return array.view(ml_dtypes.bfloat16)
+    return array.view(dtype)
+
+
+def _as_torch(array: Array, dtype: str) -> Any:
+    import torch
+
+    kind = getattr(torch, dtype)
+    if dtype == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(kind)
+    return torch.from_numpy(array.view(dtype))
+
+
+def _as_jax(array: Array, dtype: str) -> Any:
+    import jax
+
+    return jax.dlpack.from_dlpack(_as_numpy(array, dtype))
+
+
+def _dict(made: list[_Made], back: _Back) -> TensorDict:
+    return {key: back(array, dtype).reshape(shape) for key, dtype, shape, array in made}

@@ -1,0 +1,364 @@
+//! Rollouts and their metadata, as Python sees them.
+
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use rollyard_core::rollout::{Draft, Metadata, Rollout as CoreRollout, Runs};
+use rollyard_core::wire;
+use std::sync::Arc;
+
+use crate::array;
+use crate::errors::RolloutError;
+use crate::masks::Masks;
+
+/// Where a rollout came from: attached by the worker after the environment is done.
+#[pyclass(frozen, eq, get_all, module = "rollyard", from_py_object)]
+#[derive(Clone, PartialEq)]
+pub(crate) struct RolloutMetadata {
+    /// `{hostname}_{pid}`.
+    worker_id: String,
+    /// Seconds since 1970.
+    timestamp: f64,
+    /// The trainer's step whose weights sampled it; -1 if nobody said.
+    weight_step: i64,
+}
+
+#[pymethods]
+impl RolloutMetadata {
+    #[new]
+    #[pyo3(signature = (worker_id = String::new(), timestamp = 0.0, weight_step = -1))]
+    fn new(worker_id: String, timestamp: f64, weight_step: i64) -> Self {
+        Self { worker_id, timestamp, weight_step }
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { worker_id, timestamp, weight_step } = self;
+        format!(
+            "RolloutMetadata(worker_id={worker_id:?}, timestamp={timestamp:?}, weight_step={weight_step})"
+        )
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        (&self.worker_id, self.timestamp.to_bits(), self.weight_step).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __getnewargs__(&self) -> (String, f64, i64) {
+        (self.worker_id.clone(), self.timestamp, self.weight_step)
+    }
+}
+
+impl From<&Metadata> for RolloutMetadata {
+    fn from(metadata: &Metadata) -> Self {
+        let Metadata { worker_id, timestamp, weight_step } = metadata.clone();
+        Self { worker_id, timestamp, weight_step }
+    }
+}
+
+impl From<RolloutMetadata> for Metadata {
+    fn from(metadata: RolloutMetadata) -> Self {
+        let RolloutMetadata { worker_id, timestamp, weight_step } = metadata;
+        Self { worker_id, timestamp, weight_step }
+    }
+}
+
+/// One rollout to the token. It never changes; its arrays are views of memory that Rust holds.
+#[pyclass(frozen, module = "rollyard")]
+pub(crate) struct Rollout {
+    pub(crate) inner: Arc<CoreRollout>,
+}
+
+#[pymethods]
+impl Rollout {
+    #[new]
+    #[pyo3(signature = (
+        env_name, env_example_id, prompt_tokens, response_tokens, response_logprobs = None,
+        token_rewards = None, episode_reward = 0.0, temperature = None, top_k = None, is_truncated = false,
+        metadata = None, correctness_reward = None, *, loss_mask = None, versions = None, exact = true
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the fields of a rollout, by name in Python")]
+    fn new(
+        py: Python<'_>,
+        env_name: String,
+        env_example_id: String,
+        prompt_tokens: &Bound<'_, PyAny>,
+        response_tokens: &Bound<'_, PyAny>,
+        response_logprobs: Option<&Bound<'_, PyAny>>,
+        token_rewards: Option<&Bound<'_, PyAny>>,
+        episode_reward: f64,
+        temperature: Option<f32>,
+        top_k: Option<i32>,
+        is_truncated: bool,
+        metadata: Option<RolloutMetadata>,
+        correctness_reward: Option<f64>,
+        loss_mask: Option<&Bound<'_, PyAny>>,
+        versions: Option<&Bound<'_, PyAny>>,
+        exact: bool,
+    ) -> PyResult<Self> {
+        let mut tokens = ints("prompt_tokens", prompt_tokens)?;
+        let prompt_len = tokens.len();
+        tokens.extend(ints("response_tokens", response_tokens)?);
+        let mask = loss_mask.map(|mask| ints("loss_mask", mask)).transpose()?;
+        let draft = Draft {
+            env_name,
+            env_example_id,
+            tokens,
+            prompt_len,
+            logprobs: response_logprobs.map(|values| floats("response_logprobs", values)).transpose()?,
+            sampled: mask.map(|mask| mask.into_iter().map(|on| on != 0).collect()),
+            versions: versions.map(|values| ints("versions", values)).transpose()?,
+            token_rewards: token_rewards.map(|values| floats("token_rewards", values)).transpose()?,
+            episode_reward,
+            metadata: metadata.map(Metadata::from).unwrap_or_default(),
+            temperature,
+            top_k,
+            is_truncated,
+            correctness_reward,
+            retokenised: !exact,
+        };
+        let rollout = py.detach(|| CoreRollout::try_from(draft)).map_err(RolloutError::of)?;
+        Ok(rollout.into())
+    }
+
+    /// The rollout of an item as the yard keeps it: JSON text, bytes, or a dict.
+    #[staticmethod]
+    #[pyo3(signature = (item, *, masks = None))]
+    fn from_item(item: &Bound<'_, PyAny>, masks: Option<&Bound<'_, Masks>>) -> PyResult<Self> {
+        let py = item.py();
+        let json = json_of(item)?;
+        let masks = masks.map(|masks| masks.get().inner.clone());
+        let rollout = py.detach(|| match masks {
+            Some(masks) => masks.rollout(&json).map_err(|error| error.to_string()),
+            None => wire::rollout::decode(&json).map_err(|error| error.to_string()),
+        });
+        Ok(rollout.map_err(RolloutError::new_err)?.into())
+    }
+
+    #[getter]
+    fn env_name(&self) -> &str {
+        &self.inner.env_name
+    }
+
+    #[getter]
+    fn env_example_id(&self) -> &str {
+        &self.inner.env_example_id
+    }
+
+    /// The prompt and the response.
+    #[getter]
+    fn tokens<'py>(slf: Bound<'py, Self>) -> Bound<'py, PyArray1<i32>> {
+        let inner = slf.get().inner.clone();
+        array::show(slf.into_any(), inner.tokens())
+    }
+
+    #[getter]
+    fn prompt_tokens<'py>(slf: Bound<'py, Self>) -> Bound<'py, PyArray1<i32>> {
+        let inner = slf.get().inner.clone();
+        array::show(slf.into_any(), inner.prompt_tokens())
+    }
+
+    #[getter]
+    fn response_tokens<'py>(slf: Bound<'py, Self>) -> Bound<'py, PyArray1<i32>> {
+        let inner = slf.get().inner.clone();
+        array::show(slf.into_any(), inner.response_tokens())
+    }
+
+    /// One for each token of the response; `None` if the engine gave none.
+    #[getter]
+    fn response_logprobs<'py>(slf: Bound<'py, Self>) -> Option<Bound<'py, PyArray1<f32>>> {
+        let inner = slf.get().inner.clone();
+        inner.response_logprobs().map(|logprobs| array::show(slf.into_any(), logprobs))
+    }
+
+    /// The reward of each token of the response, written out.
+    #[getter]
+    fn token_rewards<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_iter(py, self.inner.token_rewards().values())
+    }
+
+    /// 1 on each token of the response that was sampled, written out.
+    #[getter]
+    fn loss_mask<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
+        PyArray1::from_iter(py, self.inner.sampled().values().map(i32::from))
+    }
+
+    /// The weights each token of the response was sampled with, -1 where it was given, written out.
+    #[getter]
+    fn versions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
+        PyArray1::from_iter(py, self.inner.versions().values())
+    }
+
+    /// The versions as pairs of a version and how many tokens it sampled.
+    #[getter]
+    fn version_runs(&self) -> Vec<(i32, usize)> {
+        pairs(self.inner.versions())
+    }
+
+    #[getter]
+    fn episode_reward(&self) -> f64 {
+        self.inner.episode_reward
+    }
+
+    #[getter]
+    fn temperature(&self) -> Option<f32> {
+        self.inner.temperature
+    }
+
+    #[getter]
+    fn top_k(&self) -> Option<i32> {
+        self.inner.top_k
+    }
+
+    #[getter]
+    fn is_truncated(&self) -> bool {
+        self.inner.is_truncated
+    }
+
+    #[getter]
+    fn correctness_reward(&self) -> Option<f64> {
+        self.inner.correctness_reward
+    }
+
+    #[getter]
+    fn metadata(&self) -> RolloutMetadata {
+        RolloutMetadata::from(&self.inner.metadata)
+    }
+
+    /// Whether the tokens are the ones that were sampled, not made again from text.
+    #[getter]
+    fn exact(&self) -> bool {
+        self.inner.is_exact()
+    }
+
+    /// What was given and what was sampled, turn by turn, as (start, end) pairs in `tokens`.
+    #[getter]
+    fn turns(&self) -> Vec<((usize, usize), (usize, usize))> {
+        let place = |span: std::ops::Range<usize>| (span.start, span.end);
+        self.inner.turns().into_iter().map(|turn| (place(turn.given), place(turn.sampled))).collect()
+    }
+
+    /// Bytes it takes in memory.
+    #[getter]
+    fn size_bytes(&self) -> usize {
+        self.inner.size_bytes()
+    }
+
+    /// The same rollout with other metadata; the original stays as it is.
+    fn with_metadata(&self, metadata: RolloutMetadata) -> Self {
+        self.inner.with_metadata(metadata.into()).into()
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.tokens().len()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.inner == other.get().inner)
+    }
+
+    fn __repr__(&self) -> String {
+        let rollout = &self.inner;
+        format!(
+            "Rollout({:?}, {:?}, {} prompt + {} response tokens, episode_reward={:?}, weight_step={})",
+            rollout.env_name,
+            rollout.env_example_id,
+            rollout.prompt_len(),
+            rollout.response_len(),
+            rollout.episode_reward,
+            rollout.metadata.weight_step,
+        )
+    }
+
+    /// It never changes, so it is its own copy.
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
+    }
+
+    fn __getnewargs_ex__<'py>(slf: Bound<'py, Self>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let py = slf.py();
+        let fields = PyDict::new(py);
+        for name in FIELDS {
+            fields.set_item(name, slf.getattr(name)?)?;
+        }
+        Ok((PyTuple::empty(py), fields))
+    }
+}
+
+/// What a rollout is made of again.
+const FIELDS: [&str; 15] = [
+    "env_name",
+    "env_example_id",
+    "prompt_tokens",
+    "response_tokens",
+    "response_logprobs",
+    "token_rewards",
+    "episode_reward",
+    "temperature",
+    "top_k",
+    "is_truncated",
+    "metadata",
+    "correctness_reward",
+    "loss_mask",
+    "versions",
+    "exact",
+];
+
+impl From<CoreRollout> for Rollout {
+    fn from(rollout: CoreRollout) -> Self {
+        Self { inner: Arc::new(rollout) }
+    }
+}
+
+fn pairs<T: Copy + PartialEq>(runs: &Runs<T>) -> Vec<(T, usize)> {
+    runs.spans().map(|(span, value)| (value, span.len())).collect()
+}
+
+/// An item as JSON: text and bytes as they are, anything else through `json.dumps`.
+pub(crate) fn json_of(item: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    if let Ok(text) = item.cast::<PyString>() {
+        return Ok(text.to_str()?.as_bytes().to_vec());
+    }
+    if let Ok(bytes) = item.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    let dumped = item.py().import("json")?.call_method1("dumps", (item,))?;
+    Ok(dumped.extract::<String>()?.into_bytes())
+}
+
+/// A list or array of whole numbers as int32; a fraction or a number too large is an error.
+pub(crate) fn ints(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
+    flat(field, values, "int32", "whole numbers of 32 bits")
+}
+
+fn floats(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
+    flat(field, values, "float32", "numbers")
+}
+
+fn flat<'py, T: numpy::Element + Clone>(
+    field: &str,
+    values: &Bound<'py, PyAny>,
+    dtype: &str,
+    expected: &str,
+) -> PyResult<Vec<T>> {
+    let numpy = values.py().import("numpy")?;
+    let wrong = |error: PyErr| {
+        let shown = values.repr().map(|text| text.to_string()).unwrap_or_default();
+        let shown: String = shown.chars().take(60).collect();
+        PyTypeError::new_err(format!("{field} is {shown}, but must be a list of {expected}: {error}"))
+    };
+    let array = numpy.call_method1("asarray", (values,)).map_err(wrong)?;
+    let kwargs = PyDict::new(values.py());
+    // An empty list is of floats to numpy; there is nothing in it to lose.
+    let casting = if array.len().unwrap_or(1) == 0 { "unsafe" } else { "same_kind" };
+    kwargs.set_item("casting", casting)?;
+    let array = array.call_method("astype", (dtype,), Some(&kwargs)).map_err(wrong)?;
+    let array = array.cast::<PyArray1<T>>().map_err(|error| wrong(error.into()))?;
+    Ok(array.to_vec()?)
+}
