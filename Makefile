@@ -7,12 +7,12 @@ VENV := .venv
 CLIENT_DEPS := tests/clients/requirements.txt
 PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
-PACKAGE_SOURCES := $(shell find python/src crates/core -name '*.rs') \
+PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src -name '*.rs') \
   Cargo.toml Cargo.lock crates/core/Cargo.toml python/Cargo.toml python/pyproject.toml
 BENCH_DEPS := benches/baselines/requirements.txt
 CRASH_ROUNDS ?= 20
 
-.PHONY: demo test test-rust test-clients test-python wheel lint bench bench-engines fuzz build clean
+.PHONY: demo test test-rust test-clients test-python wheel lint bench bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -69,8 +69,8 @@ $(VENV)/bench: $(BENCH_DEPS) | $(VENV)/bin/python
 lint: $(VENV)/package
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(VENV)/bin/ruff check tests benches/baselines python
-	$(VENV)/bin/ruff format --check tests benches/baselines python
+	$(VENV)/bin/ruff check tests benches/baselines python crates
+	$(VENV)/bin/ruff format --check tests benches/baselines python crates
 	cd python && ../$(VENV)/bin/mypy
 	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests
 
@@ -82,10 +82,19 @@ bench: build $(VENV)/bench
 bench-engines:
 	cargo run --release --locked --manifest-path benches/engines/Cargo.toml
 
+# Our encoder beside five libraries; see docs/decisions/004-encoder.md. MODELS holds <name>/tokenizer.json.
+MODELS ?= models
+bench-encoders:
+	mkdir -p target
+	$(PYTHON) python/tests/oracle/texts.py --seed 7 --count 20000 > target/texts.jsonl
+	git ls-files -z '*.md' '*.rs' '*.py' | xargs -0 cat > target/speed.txt
+	RAYON_NUM_THREADS=1 cargo run --release --locked --manifest-path benches/encoders/Cargo.toml -- \
+	  $(MODELS) target/texts.jsonl target/speed.txt
+
 # Coverage-guided fuzzing; needs `cargo install cargo-fuzz`. FUZZ_SECONDS for each target.
 FUZZ_SECONDS ?= 60
 fuzz:
-	@for target in item log config; do \
+	@for target in item log config tokenizer; do \
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 

@@ -7,6 +7,7 @@ difference found once can be found again by its number.
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import unicodedata
@@ -276,3 +277,17 @@ def fixed() -> Iterator[str]:
         for tail in CONTRACTIONS:
             yield f"we{apostrophe}{tail}"
             yield f"WE{apostrophe.upper()}{tail.upper()} "
+
+
+def main() -> None:
+    """Writes texts as JSON Lines."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--count", type=int, required=True)
+    asked = parser.parse_args()
+    for line in (*fixed(), *texts(seed=asked.seed, count=asked.count)):
+        print(json.dumps(line))
+
+
+if __name__ == "__main__":
+    main()

@@ -27,7 +27,7 @@ pub(super) struct Fast {
     vocabulary: Vocabulary,
     pub(super) frame: Frame,
     /// Rooms to work in, as many as there ever were threads encoding at once.
-    rooms: Mutex<Vec<Box<Room>>>,
+    rooms: Mutex<Vec<Room>>,
 }
 
 /// What one thread needs while it encodes. It keeps what it learnt for the next text.
@@ -153,10 +153,16 @@ impl Fast {
 
     #[inline(never)]
     fn encode_long(&self, piece: &[u8], room: &mut Room, ids: &mut Vec<u32>) {
+        if let Some(cached) = room.cache.get_long(piece) {
+            ids.extend_from_slice(cached);
+            return;
+        }
+        let first = ids.len();
         match self.vocabulary.long_piece(piece) {
             Some(id) => ids.push(id),
             None => room.merger.merge(&self.vocabulary.merges, self.vocabulary.bytes(piece), ids),
         }
+        room.cache.put_long(piece, ids.get(first..).unwrap_or_default());
     }
 
     pub(super) fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> String {

@@ -15,6 +15,8 @@ use super::scan::Pattern;
 #[derive(Debug, Deserialize)]
 pub(super) struct Spec<'a> {
     #[serde(default)]
+    version: Value,
+    #[serde(default)]
     added_tokens: Vec<AddedSpec>,
     #[serde(default)]
     normalizer: Value,
@@ -89,6 +91,9 @@ impl<'a> Spec<'a> {
     }
 
     fn parts(&self) -> Result<(bool, Pattern, Frame), Reason> {
+        if self.version != "1.0" {
+            return Err(format!("version {} is not 1.0", self.version));
+        }
         for token in &self.added_tokens {
             if token.single_word || token.lstrip || token.rstrip {
                 return Err(format!("added token {:?} takes in what stands around it", token.content));
