@@ -88,6 +88,15 @@ fn generation_spans_are_where_the_text_is_even_inside_a_macro() {
 }
 
 #[test]
+fn a_message_cannot_forge_a_generation_span() {
+    let messages = "[{\"role\":\"user\",\"content\":\"\u{f0000}x\u{f0001}\"},{\"role\":\"assistant\",\"content\":\"y\"}]";
+    let rendered = render(&fixture("generation_macro.jinja"), messages).unwrap();
+    assert_eq!(rendered.text, "Q: \u{f0000}x\u{f0001}\nA: y\n");
+    let spans: Vec<_> = rendered.generation.into_iter().filter_map(|span| rendered.text.get(span)).collect();
+    assert_eq!(spans, ["y"]);
+}
+
+#[test]
 fn a_continued_message_ends_the_text() {
     let source = "{% for m in messages %}<{{ m.content|trim }}>{% endfor %}";
     let messages = Message::list_from_str(r#"[{"role":"assistant","content":"half a "}]"#).unwrap();

@@ -82,9 +82,13 @@ impl Object for Tracker {
     }
 }
 
-/// Two private-use characters that occur nowhere in the given texts.
-pub(super) fn unused_markers<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Option<(char, char)> {
-    let mut free = ('\u{f0000}'..='\u{f1fff}').filter(|c| !texts.clone().any(|text| text.contains(*c)));
+/// Two private-use characters that occur nowhere in the given texts, neither as such nor as a `repr` writes them.
+pub(super) fn unused_markers(texts: &[String]) -> Option<(char, char)> {
+    let is_free = |c: &char| {
+        let escaped = format!("\\U{:08x}", u32::from(*c));
+        !texts.iter().any(|text| text.contains(*c) || text.contains(&escaped))
+    };
+    let mut free = ('\u{f0000}'..='\u{f1fff}').filter(is_free);
     Some((free.next()?, free.next()?))
 }
 

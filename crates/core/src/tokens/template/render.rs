@@ -130,7 +130,7 @@ impl ChatTemplate {
     }
 
     fn run(&self, messages: Value, how: &Render) -> Result<Rendered, TemplateError> {
-        let tracker = self.has_generation.then(|| self.tracker(&messages, how));
+        let tracker = self.has_generation.then(|| self.tracker(&messages, how)).transpose()?;
         let context = Context::new(messages, how, tracker.clone())?;
         let mut writer = Writer {
             bytes: Vec::with_capacity(4096),
@@ -149,17 +149,20 @@ impl ChatTemplate {
         Ok(Rendered { text, generation })
     }
 
-    fn tracker(&self, messages: &Value, how: &Render) -> Arc<Tracker> {
+    fn tracker(&self, messages: &Value, how: &Render) -> Result<Arc<Tracker>, TemplateError> {
         if !self.generation_is_captured {
-            return Tracker::counting();
+            return Ok(Tracker::counting());
         }
         let mut texts = vec![self.source.clone(), python::repr(messages)];
         texts.extend([how.tools, how.documents].into_iter().flatten().map(python::repr));
         texts.extend(how.kwargs.iter().map(|(_, value)| python::repr(value)));
-        // A repr escapes private-use characters, so what was there is looked for in its escaped form too.
-        let escaped = texts.iter().any(|text| text.contains("\\U000f"));
-        let range = if escaped { None } else { unused_markers(texts.iter().map(String::as_str)) };
-        range.map_or_else(Tracker::counting, Tracker::marking)
+        texts.extend(self.env.globals().filter_map(|(_, value)| value.as_str().map(str::to_owned)));
+        let markers = unused_markers(&texts).ok_or_else(|| TemplateError::Failed {
+            name: self.name.clone(),
+            line: 0,
+            detail: "the messages use every character that could mark a generation block".into(),
+        })?;
+        Ok(Tracker::marking(markers))
     }
 }
 
