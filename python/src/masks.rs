@@ -121,11 +121,8 @@ impl Masks {
     ) -> PyResult<Drift> {
         let conversation = Shared::of(py, tools, kwargs)?.conversation(messages)?;
         let sampled: Vec<u32> = ints("token_ids", token_ids)?.into_iter().map(i32::cast_unsigned).collect();
-        let drift: Result<_, CoreMaskError> = py.detach(|| {
-            let rendered = self.inner.tokens_of_text(&conversation)?;
-            Ok(Drift::of(&CoreDrift::between(&sampled, &rendered)))
-        });
-        drift.map_err(MaskError::of)
+        let drift = py.detach(|| self.inner.drift(&conversation, &sampled)).map_err(MaskError::of)?;
+        Ok(Drift::of(&drift.0))
     }
 
     /// The text of each stretch of trained tokens.

@@ -2,7 +2,8 @@
 //!
 //! [`serve`] runs the server. What it is told comes from flags, the environment and a file, and is put
 //! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
-//! into its log, [`assign_ids`] prepares data for it, and [`demo`] puts it through its paces.
+//! into its log, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it, and [`demo`]
+//! puts it through its paces.
 
 mod serve;
 mod settings;
@@ -11,6 +12,7 @@ mod assign_ids;
 mod demo;
 mod ledger;
 mod stats;
+mod tokens;
 
 mod client;
 mod terminal;
@@ -39,6 +41,7 @@ enum Command {
     Stats(stats::Arguments),
     Ledger(ledger::Arguments),
     AssignIds(assign_ids::Arguments),
+    Tokens(tokens::Arguments),
     Demo(demo::Arguments),
 }
 
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
+        Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
     match outcome {

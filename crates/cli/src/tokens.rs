@@ -11,9 +11,10 @@ mod tally;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use rollyard_core::tokens::mask::MaskRules;
+use rollyard_core::tokens::template::CivilTime;
 use rollyard_core::tokens::{Masks, Tokenizer};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,12 +70,13 @@ impl Color {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rule = MaskRules::default().get(&arguments.mask)?;
+    let now = now();
     let masks = Masks { tokenizer: Arc::new(load(&arguments.model)?), rule };
     let mut painter = Painter::new(io::stdout().lock(), arguments.color.is_on());
     let mut tally = Tally::default();
     let mut shown = 0;
     for_each_line(&arguments.file, |number, text| {
-        let outcome = Line::read(text, &masks);
+        let outcome = Line::read(text, &masks, now);
         let is_wanted = arguments.rows.contains(&number);
         tally.count(number, &outcome);
         if is_wanted {
@@ -97,6 +99,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn load(dir: &Path) -> Result<Tokenizer> {
     let folder = rollyard_store::model_folder::read(dir)?;
     Tokenizer::new(&folder.tokenizer, folder.files()).with_context(|| format!("in {}", dir.display()))
+}
+
+/// The local time, for templates that print it.
+fn now() -> CivilTime {
+    let now = jiff::Zoned::now();
+    let small = |number: i8| number.unsigned_abs();
+    CivilTime {
+        year: i32::from(now.year()),
+        month: small(now.month()),
+        day: small(now.day()),
+        hour: small(now.hour()),
+        minute: small(now.minute()),
+        second: small(now.second()),
+        microsecond: u32::from(now.microsecond().unsigned_abs()),
+    }
 }
 
 /// Hands every line that is not blank over with its number.

@@ -1,8 +1,8 @@
 //! One line of the file: its tokens, and how they compare with its text.
 
 use rollyard_core::rollout::{Rollout, Runs};
-use rollyard_core::tokens::template::Message;
-use rollyard_core::tokens::{Conversation, Drift, ConversationError, Masks};
+use rollyard_core::tokens::template::{CivilTime, Message};
+use rollyard_core::tokens::{Conversation, ConversationError, Drift, Masks};
 use rollyard_core::wire::rollout::TokensError;
 
 /// A rollout that could be read.
@@ -30,9 +30,10 @@ pub(super) struct Compared {
 }
 
 impl Line {
-    pub(super) fn read(text: &str, masks: &Masks) -> Result<Self, String> {
+    pub(super) fn read(text: &str, masks: &Masks, now: CivilTime) -> Result<Self, String> {
         let say = |error: ConversationError| error.to_string();
         let conversation = Conversation::from_item(text.as_bytes());
+        let conversation = conversation.map(|talk| Conversation { now: Some(now), ..talk });
         match rollyard_core::wire::rollout::decode(text.as_bytes()) {
             Ok(rollout) => Ok(Self::of_sampled(&rollout, conversation.map_err(say), masks)),
             Err(TokensError::Absent) => Self::of_text(&conversation.map_err(say)?, masks),
@@ -45,7 +46,10 @@ impl Line {
         let turns = masks.turns(conversation, &masked);
         Ok(Self {
             name: conversation.name.clone(),
-            turns: turns.into_iter().map(|turn| (turn.tokens.start, called(&conversation.messages, turn.message))).collect(),
+            turns: turns
+                .into_iter()
+                .map(|turn| (turn.tokens.start, called(&conversation.messages, turn.message)))
+                .collect(),
             ids: masked.ids,
             mask: masked.mask,
             source: Source::Text,
@@ -64,8 +68,8 @@ impl Line {
         });
         let name = conversation.as_ref().ok().and_then(|conversation| conversation.name.clone());
         let compared = conversation.and_then(|conversation| {
-            let rendered = masks.tokens_of_text(&conversation).map_err(|error| error.to_string())?;
-            Ok(Compared { drift: Drift::between(&ids, &rendered), rendered })
+            let compared = masks.drift(&conversation, &ids).map_err(|error| error.to_string());
+            compared.map(|(drift, rendered)| Compared { drift, rendered })
         });
         Self { name, turns: turns.collect(), ids, mask, source: Source::Sampled(compared) }
     }

@@ -39,14 +39,19 @@ impl<W: Write> Painter<W> {
         let ends = line.turns.iter().skip(1).map(|(start, _)| *start).chain([line.ids.len()]);
         for ((start, called), end) in line.turns.iter().zip(ends) {
             let trained = overlap(line, *start, end);
-            let trained = if trained > 0 { format!(", {} trained", count(trained as u64)) } else { String::new() };
+            let trained =
+                if trained > 0 { format!(", {} trained", count(trained as u64)) } else { String::new() };
             let tokens = many(end - start, "token");
             writeln!(self.out, "{}", self.dim(&format!("── {called} · {tokens}{trained}")))?;
             self.show_tokens(line, *start, end, masks)?;
         }
         let (tokens, trained) = (count(line.ids.len() as u64), count(line.trained() as u64));
         let response = count(rollyard_core::tokens::mask::response_length(&line.mask) as u64);
-        writeln!(self.out, "{}", self.bold(&format!("{tokens} tokens, {trained} trained, response {response}")))?;
+        writeln!(
+            self.out,
+            "{}",
+            self.bold(&format!("{tokens} tokens, {trained} trained, response {response}"))
+        )?;
         if let Source::Sampled(compared) = &line.source {
             match compared {
                 Ok(compared) => self.show_drift(line, compared, masks)?,
@@ -122,13 +127,21 @@ impl<W: Write> Painter<W> {
             writeln!(self.out, "{line}")?;
         }
         if tally.text > 0 {
-            writeln!(self.out, "{} were tokenised from text: not proven to be what was sampled", count(tally.text))?;
+            writeln!(
+                self.out,
+                "{} were tokenised from text: not proven to be what was sampled",
+                count(tally.text)
+            )?;
         }
         if tally.untrained > 0 {
             writeln!(self.out, "{} train nothing", count(tally.untrained))?;
         }
         if tally.failed > 0 {
-            writeln!(self.out, "{}", self.alarm(&format!("{} could not be read or masked", count(tally.failed))))?;
+            writeln!(
+                self.out,
+                "{}",
+                self.alarm(&format!("{} could not be read or masked", count(tally.failed)))
+            )?;
         }
         for (number, reason) in &tally.reasons {
             writeln!(self.out, "    line {number}: {reason}")?;

@@ -67,6 +67,34 @@ impl Masks {
         Ok(self.tokenizer.encoder().encode(&whole.text)?)
     }
 
+    /// How sampled tokens differ from those of the text, and the latter.
+    ///
+    /// What the template prints after the last sampled token to close the turn is nobody's drift: an end of
+    /// turn that the model did not reach, a newline after it.
+    pub fn drift(
+        &self,
+        conversation: &Conversation,
+        sampled: &[u32],
+    ) -> Result<(Drift, Vec<u32>), MaskError> {
+        let mut rendered = self.tokens_of_text(conversation)?;
+        let mut drift = Drift::between(sampled, &rendered);
+        if let Some(last) = drift.regions.last().cloned()
+            && last.sampled.is_empty()
+            && last.rendered.end == rendered.len()
+            && self.closes(rendered.get(last.rendered.clone()).unwrap_or_default())
+        {
+            drift.regions.pop();
+            rendered.truncate(last.rendered.start);
+        }
+        Ok((drift, rendered))
+    }
+
+    /// Whether the tokens are special ones and space only.
+    fn closes(&self, ids: &[u32]) -> bool {
+        let text = self.tokenizer.encoder().decode(ids, true);
+        text.is_ok_and(|text| text.trim().is_empty())
+    }
+
     /// That the mask's tokens are those of the whole conversation, rendered at once.
     pub fn check_whole(&self, conversation: &Conversation, masked: &Masked) -> Result<(), MaskError> {
         let whole = self.tokens_of_text(conversation)?;

@@ -1,6 +1,7 @@
 //! Which file wins, and which template is chosen.
 
-use rollyard_core::tokens::{Message, ModelConfig, ModelFiles, Render};
+use rollyard_core::tokens::config::{ModelConfig, ModelFiles};
+use rollyard_core::tokens::template::{Message, Render};
 
 fn parse(config: &str) -> ModelConfig {
     ModelConfig::parse(ModelFiles { tokenizer_config: Some(config.as_bytes()), ..ModelFiles::default() })

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
+use rollyard_core::tokens::template::{ChatTemplate, Message, Render, Rendered, TemplateError};
 use rollyard_core::tokens::template::{CivilTime, Limits, MessageError, Value, json};
-use rollyard_core::tokens::{ChatTemplate, Message, Render, Rendered, TemplateError};
 
 const NOW: CivilTime =
     CivilTime { year: 2024, month: 7, day: 4, hour: 13, minute: 5, second: 9, microsecond: 0 };

@@ -30,7 +30,7 @@ impl Probe {
     pub(super) fn of(tokenizer: &Tokenizer, how: &Render<'_>) -> Result<Self, MaskError> {
         let dummy = dummy();
         let bare = Render { tools: None, documents: None, ..*how };
-        let one = tokenizer.render(&[dummy.clone()], &bare)?.text;
+        let one = tokenizer.render(std::slice::from_ref(&dummy), &bare)?.text;
         let two = tokenizer.render(&[dummy.clone(), dummy.clone()], &bare)?.text;
         let edge = |found: &str| MaskError::Edge {
             message: 0,
@@ -41,7 +41,9 @@ impl Probe {
         };
         let block = two.strip_prefix(&one).ok_or_else(|| edge(&two))?.to_owned();
         let system = one.strip_suffix(&block).ok_or_else(|| edge(&one))?.to_owned();
-        let asked = tokenizer.render(&[dummy.clone()], &Render { add_generation_prompt: true, ..bare })?.text;
+        let asked = tokenizer
+            .render(std::slice::from_ref(&dummy), &Render { add_generation_prompt: true, ..bare })?
+            .text;
         let generation = asked.strip_prefix(&one).unwrap_or_default().to_owned();
         if generation.is_empty() {
             return Err(MaskError::NoGenerationPrompt { tail: tail(&asked) });

@@ -269,6 +269,22 @@ fn turns_are_found_for_those_who_look() {
 }
 
 #[test]
+fn closing_a_turn_is_no_drift_but_other_tokens_are() {
+    let masks = masks(PLAIN, "auto");
+    let talk = conversation(&tool_talk());
+    let mut sampled = masks.tokens_of_text(&talk).unwrap();
+    let newline = sampled.pop().unwrap();
+    assert!(masks.drift(&talk, &sampled).unwrap().0.is_none());
+    let end = sampled.pop().unwrap();
+    assert!(masks.drift(&talk, &sampled).unwrap().0.is_none(), "cut off before the end of turn");
+    let lost = sampled.pop().unwrap();
+    assert_eq!(masks.drift(&talk, &sampled).unwrap().0.rendered_tokens(), 3);
+    sampled.extend([lost, end, newline]);
+    sampled[3] += 1;
+    assert_eq!(masks.drift(&talk, &sampled).unwrap().0.sampled_tokens(), 1);
+}
+
+#[test]
 fn an_item_with_tokens_is_never_tokenised_again() {
     let masks = masks(PLAIN, "auto");
     let item = json!({"messages": tool_talk(), "reward": 1.0, "tokens": [5, 6, 7], "response_length": 1});

@@ -1,11 +1,10 @@
 //! The encoder against `tokenizers`: what its Python package once said, and what its crate says now.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use rollyard_core::tokens::{Encoder, EncoderError, Path};
+use rollyard_core::tokens::encode::{Encoder, EncoderError, Path};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokenizers::{NormalizedString, Tokenizer};
