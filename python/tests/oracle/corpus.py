@@ -183,7 +183,8 @@ class Maker:
 
     def case(self) -> Case:
         odd = self.random.choice([0.0, 0.0, 0.0, 0.05, 0.3])
-        tools = self.random.choice([None, None, [], TOOLS[:1], TOOLS, TOOLS[1:]])
+        choices: list[list[dict[str, Json]] | None] = [None, None, [], TOOLS[:1], TOOLS, TOOLS[1:]]
+        tools = self.random.choice(choices)
         messages: list[Message] = []
         if self.often(0.5):
             role = "developer" if self.often(0.1) else "system"

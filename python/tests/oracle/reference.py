@@ -37,7 +37,8 @@ class ReferenceMasks:
         )
 
     def get_loss_mask(self, messages: list[Message], tools: Any = None) -> Masked:
-        return getattr(self, f"_{self.kind}")(messages, tools)
+        masked: Masked = getattr(self, f"_{self.kind}")(messages, tools)
+        return masked
 
     def _qwen(self, messages: list[Message], tools: Any) -> Masked:
         out: Masked = ([], [])

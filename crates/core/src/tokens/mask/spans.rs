@@ -3,7 +3,8 @@
 //! Three proofs, tried in this order for each answer:
 //!
 //! 1. The messages before it, with the generation prompt, render to a prefix of the whole, and so do the
-//!    messages up to and with it. What lies between is the answer.
+//!    messages up to and with it. What lies between is the answer: an engine that is given the first text
+//!    has to generate just that. A template may do without a generation prompt.
 //! 2. The whole without the answer is the whole with one stretch cut out, and that stretch begins with the
 //!    generation prompt. This holds where a template shortens earlier turns (drops their reasoning), which
 //!    breaks the first proof.
@@ -12,7 +13,7 @@
 use std::ops::Range;
 
 use super::error::{head, tail};
-use super::{MaskError, is_assistant};
+use super::{MaskError, is_assistant, render};
 use crate::tokens::Tokenizer;
 use crate::tokens::template::{Message, Render};
 
@@ -42,8 +43,8 @@ pub(super) fn answers(
             continue;
         }
         let search = Search { tokenizer, messages, how, whole, message };
-        if answers.is_empty() {
-            search.check_prompted()?;
+        if message == 0 {
+            return Err(MaskError::Unprompted { message });
         }
         let answer = match search.by_prefix() {
             Ok(answer) => answer,
@@ -78,24 +79,13 @@ impl Search<'_> {
         self.messages.get(..=self.message).unwrap_or_default()
     }
 
-    /// Without a generation prompt, what the template puts before an answer would count as the answer.
-    fn check_prompted(&self) -> Result<(), MaskError> {
-        if self.message == 0 {
-            return Err(MaskError::Unprompted { message: 0 });
-        }
-        let plain = self.tokenizer.render(self.before(), self.how)?.text;
-        let asked = self.tokenizer.render(self.before(), &self.asking())?.text;
-        if asked == plain { Err(MaskError::NoGenerationPrompt { tail: tail(&plain) }) } else { Ok(()) }
-    }
-
     fn asking(&self) -> Render<'_> {
         Render { add_generation_prompt: true, ..*self.how }
     }
 
     /// The length of a rendering that the whole begins with.
     fn prefix(&self, messages: &[Message], how: &Render<'_>) -> Result<usize, NoPrefix> {
-        let rendered = self.tokenizer.render(messages, how);
-        let rendered = rendered.map_err(|error| NoPrefix::Refused(error.into()))?.text;
+        let rendered = render(self.tokenizer, messages, how).map_err(NoPrefix::Refused)?.text;
         if self.whole.starts_with(&rendered) { Ok(rendered.len()) } else { Err(NoPrefix::Parts { rendered }) }
     }
 

@@ -156,6 +156,23 @@ fn other_families_are_masked_by_auto() {
 }
 
 #[test]
+fn without_a_generation_prompt_the_model_writes_all_that_follows() {
+    let bare = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";
+    let talk = json!([{"role": "user", "content": "One?"}, {"role": "assistant", "content": "Two."}]);
+    assert_eq!(trained(&masks(bare, "auto"), &talk), ["assistant: Two.\n"]);
+}
+
+#[test]
+fn an_empty_block_of_reasoning_is_cut_as_slime_cuts_it() {
+    // Both newlines are one token, of which the second is not the opened block's.
+    let talk = json!([
+        {"role": "user", "content": "One?"},
+        {"role": "assistant", "content": "<think>\n\n</think>\n\nTwo."},
+    ]);
+    assert_eq!(trained(&masks(THINKING, "qwen3_5"), &talk), ["\n\n</think>\n\nTwo.<|im_end|>\n"]);
+}
+
+#[test]
 fn a_pair_is_masked_by_distill_qwen() {
     let masks = masks(PLAIN, "distill_qwen");
     let pair = json!([{"role": "user", "content": "One?"}, {"role": "assistant", "content": "Two."}]);
@@ -182,6 +199,7 @@ fn bad_messages_are_refused_by_place_and_role() {
         (json!([{"content": "x"}]), "message 0 has no role"),
         (json!([user, {"role": "assistant", "content": null}]), "message 1 (assistant) has no content"),
         (json!([{"role": "user"}]), "message 0 (user) has no content"),
+        (json!([{"role": "user", "content": 7}]), "message 0 (user): the content is 7, but must be a string"),
         (json!([{"role": "user", "content": part}]), "message 0 (user) has content in parts"),
     ];
     for (talk, expected) in cases {
@@ -208,8 +226,6 @@ fn per_message_rules_refuse_templates_they_are_not_made_for() {
     assert!(error.contains("only user, then assistant"), "{error}");
     let silent = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";
     let error = refusal(&masks(silent, "qwen3"), &tool_talk());
-    assert!(error.contains("no generation prompt"), "{error}");
-    let error = refusal(&masks(silent, "auto"), &tool_talk());
     assert!(error.contains("no generation prompt"), "{error}");
     let answer_first = json!([{"role": "assistant", "content": "Hello."}]);
     let error = refusal(&masks(PLAIN, "auto"), &answer_first);
