@@ -91,7 +91,7 @@ TOOLS: list[dict[str, Json]] = [
         "x-odd": [1e22, 1e-7, 0.1, 100000000000000000000],
     },
 ]
-DOCUMENTS = [{"title": "Doc 1", "text": "The sky is blue."}, {"title": "Zwei", "text": "", "score": 0.5}]
+DOCUMENTS: list[dict[str, Json]] = [{"title": "Doc 1", "text": "The sky is blue."}, {"title": "Zwei", "text": "", "score": 0.5}]
 
 
 @dataclass
@@ -183,8 +183,7 @@ class Maker:
 
     def case(self) -> Case:
         odd = self.random.choice([0.0, 0.0, 0.0, 0.05, 0.3])
-        choices: list[list[dict[str, Json]] | None] = [None, None, [], TOOLS[:1], TOOLS, TOOLS[1:]]
-        tools = self.random.choice(choices)
+        tools = self.random.choice([None, None, [], TOOLS[:1], TOOLS, TOOLS[1:]])
         messages: list[Message] = []
         if self.often(0.5):
             role = "developer" if self.often(0.1) else "system"

@@ -131,6 +131,34 @@ fn reasoning_that_the_template_drops_is_found_missing_not_guessed() {
 }
 
 #[test]
+fn steps_between_tool_results_are_found_where_the_template_thinks_last() {
+    // The template writes an empty block of reasoning before the last answer, but not before earlier ones.
+    let talk = json!([
+        {"role": "user", "content": "One and two?"},
+        {"role": "assistant", "content": "First."},
+        {"role": "tool", "content": "1"},
+        {"role": "assistant", "content": "Second."},
+        {"role": "tool", "content": "2"},
+        {"role": "assistant", "content": "Third."},
+    ]);
+    let texts = trained(&masks(THINKING, "auto"), &talk);
+    assert_eq!(texts.len(), 3, "{texts:?}");
+    for (text, said) in texts.iter().zip(["First.<|im_end|>", "Second.<|im_end|>", "Third.<|im_end|>"]) {
+        assert!(text.ends_with(said), "{texts:?}");
+    }
+    // Reasoning before the last question is dropped, in the middle of steps too.
+    let mut talk = talk;
+    for (nth, thought) in [(1, "a"), (3, "b"), (5, "c")] {
+        let said = talk[nth]["content"].as_str().unwrap().to_owned();
+        talk[nth]["content"] = json!(format!("<think>\n{thought}\n</think>\n\n{said}"));
+    }
+    talk.as_array_mut().unwrap().push(json!({"role": "user", "content": "Sure?"}));
+    talk.as_array_mut().unwrap().push(json!({"role": "assistant", "content": "Yes."}));
+    let texts = trained(&masks(THINKING, "auto"), &talk);
+    assert_eq!(texts[..3], ["First.<|im_end|>", "Second.<|im_end|>", "Third.<|im_end|>"]);
+}
+
+#[test]
 fn templates_that_mark_what_is_generated_are_believed() {
     let talk = json!([
         {"role": "user", "content": "One?"},
