@@ -29,7 +29,9 @@ Messages = list[dict[str, Any]]
 
 TURNS = 20
 ENGLISH = PROSE[:2]
-NOUNS = "yard train rollout group lease batch step signal track wagon engine trainer reward token mask".split()
+NOUNS = (
+    "yard train rollout group lease batch step signal track wagon engine trainer reward token mask".split()
+)
 VERBS = "keeps moves counts returns drops reads writes checks waits sends finds orders names holds".split()
 
 
@@ -41,7 +43,8 @@ def sentence(rng: random.Random) -> str:
 
 def tool(nth: int) -> dict[str, Any]:
     properties = {
-        name: {"type": "string", "description": f"The {name} that the tool looks at."} for name in NOUNS[nth : nth + 4]
+        name: {"type": "string", "description": f"The {name} that the tool looks at."}
+        for name in NOUNS[nth : nth + 4]
     }
     parameters = {"type": "object", "properties": properties, "required": NOUNS[nth : nth + 2]}
     return {
@@ -54,7 +57,10 @@ TOOLS = [tool(nth) for nth in range(6)]
 
 
 def conversation(rng: random.Random) -> Messages:
-    messages: Messages = [{"role": "system", "content": sentence(rng)}, {"role": "user", "content": sentence(rng)}]
+    messages: Messages = [
+        {"role": "system", "content": sentence(rng)},
+        {"role": "user", "content": sentence(rng)},
+    ]
     for turn in range(TURNS):
         thought = " ".join(sentence(rng) for _ in range(4))
         if turn == TURNS - 1:
@@ -63,7 +69,10 @@ def conversation(rng: random.Random) -> Messages:
         arguments = {rng.choice(NOUNS): sentence(rng), "count": rng.randint(0, 999)}
         call = {"type": "function", "function": {"name": f"tool_{turn % 6}", "arguments": arguments}}
         messages.append({"role": "assistant", "content": thought, "tool_calls": [call]})
-        result = {"rows": [[rng.randint(0, 10**6), sentence(rng)] for _ in range(2)], "code": rng.choice(CODE)}
+        result = {
+            "rows": [[rng.randint(0, 10**6), sentence(rng)] for _ in range(2)],
+            "code": rng.choice(CODE),
+        }
         messages.append({"role": "tool", "content": json.dumps(result)})
     return messages
 
@@ -85,7 +94,9 @@ def compare(name: str, kind: str, rounds: int, each: int) -> None:
         expected: list[Any] = []
         made: list[Any] = []
         took = {
-            "theirs": seconds(lambda: expected.extend(reference.get_loss_mask(talk, TOOLS) for talk in talks)),
+            "theirs": seconds(
+                lambda: expected.extend(reference.get_loss_mask(talk, TOOLS) for talk in talks)
+            ),
             "ours": seconds(lambda: made.extend(masks.get_loss_mask(talk, TOOLS) for talk in talks)),
         }
         talks = [conversation(rng) for _ in range(each)]
