@@ -13,7 +13,7 @@ from rollyard import MaskError, MultiTurnLossMaskGenerator, TemplateError
 
 from .corpus import cases
 from .models import CHATML, MODELS, ours, theirs
-from .reference import END, HEADER, ReferenceMasks
+from .reference import END, HEADER, ReferenceMasks, prefix_spans
 
 COUNT = 500
 Messages = list[dict[str, Any]]
@@ -102,6 +102,7 @@ def reason(error: str, messages: Messages, expected: Any) -> str:
 @pytest.mark.parametrize("name", MODELS)
 def test_auto_masks_the_answers_of_any_template(name: str) -> None:
     masks, oracle = MultiTurnLossMaskGenerator(ours(name), "auto"), theirs(name)
+    reference = ReferenceMasks(oracle, "auto")
     seen: Counter[str] = Counter()
     for messages, tools in conversations(seed=12):
         try:
@@ -121,35 +122,13 @@ def test_auto_masks_the_answers_of_any_template(name: str) -> None:
                 continue
             spans = header_spans(messages, text)
             seen["by header"] += 1
-        special = {number for number, token in oracle.added_tokens_decoder.items() if token.special}
-        expected = painted(encoded, spans, special, oracle)
-        assert mask == expected, messages
+        assert mask == reference.painted(encoded, spans), messages
         seen["equal"] += 1
     assert seen["equal"] > COUNT // 12, seen
 
 
 def render(oracle: Any, messages: Messages, tools: Any) -> list[int]:
     return list(oracle.apply_chat_template(messages, tools=tools, tokenize=True, return_dict=False))
-
-
-def prefix_spans(oracle: Any, messages: Messages, tools: Any, text: str) -> list[tuple[int, int]] | None:
-    """The characters of each answer that is trained on, or `None` where a prefix does not render to one."""
-    spans = []
-    for nth, message in enumerate(messages):
-        if message["role"] != "assistant":
-            continue
-        try:
-            asked = oracle.apply_chat_template(
-                messages[:nth], tools=tools, tokenize=False, add_generation_prompt=True
-            )
-            said = oracle.apply_chat_template(messages[: nth + 1], tools=tools, tokenize=False)
-        except Exception:
-            return None
-        if not (text.startswith(asked) and text.startswith(said)):
-            return None
-        if message.get("step_loss_mask", 1) == 1:
-            spans.append((len(asked), len(said)))
-    return spans
 
 
 def header_spans(messages: Messages, text: str) -> list[tuple[int, int]]:
@@ -159,24 +138,6 @@ def header_spans(messages: Messages, text: str) -> list[tuple[int, int]]:
     spans = [(start, text.index(END, start) + len(END) + 1) for start in starts]
     pairs = zip(answers, spans, strict=True)
     return [span for message, span in pairs if message.get("step_loss_mask", 1) == 1]
-
-
-def painted(encoded: Any, spans: list[tuple[int, int]], special: set[int], oracle: Any) -> list[int]:
-    """1 on the tokens of the spans, without the space that follows the last special token of each."""
-    ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
-    mask = [0] * len(ids)
-    for start, end in spans:
-        inside = [at for at, (a, b) in enumerate(offsets) if a >= start and b <= end and b > a]
-        kept = len(inside)
-        while (
-            kept and ids[inside[kept - 1]] not in special and not oracle.decode(ids[inside[kept - 1]]).strip()
-        ):
-            kept -= 1
-        if kept and ids[inside[kept - 1]] in special:
-            inside = inside[:kept]
-        for at in inside:
-            mask[at] = 1
-    return mask
 
 
 def test_a_pair_is_masked_as_slime_does_for_distilled_models() -> None:
