@@ -9,6 +9,7 @@
 mod auto;
 mod cuts;
 mod error;
+mod markers;
 mod per_message;
 mod probe;
 mod rules;

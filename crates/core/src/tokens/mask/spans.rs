@@ -11,12 +11,13 @@
 //! 3. *By removal*: the whole without the answer is the whole with one stretch cut out, and that stretch
 //!    begins with the generation prompt.
 //!
-//! Where none holds, the answer cannot be told from its surroundings, which is an error.
+//! Where none holds, the answer cannot be told from its surroundings, which is an error. All of this renders the
+//! conversation twice for each answer; [`markers`] is a shorter proof for most conversations, tried first.
 
 use std::ops::Range;
 
 use super::error::{head, tail};
-use super::{MaskError, is_assistant, render};
+use super::{MaskError, is_assistant, markers, render};
 use crate::tokens::Tokenizer;
 use crate::tokens::template::{Message, Render};
 
@@ -34,6 +35,29 @@ const THINK_END: &str = "</think>";
 
 /// The answers of a conversation whose rendering is `whole`.
 pub(super) fn answers(
+    tokenizer: &Tokenizer,
+    messages: &[Message],
+    how: &Render<'_>,
+    whole: &str,
+) -> Result<Vec<Answer>, MaskError> {
+    let Some(first) = messages.iter().position(is_assistant) else { return Ok(Vec::new()) };
+    let search = Search { tokenizer, messages, how, whole, message: first };
+    if first > 0 {
+        let shorter = search.shorter()?;
+        let plain = render(tokenizer, search.before(), how)?.text;
+        if let Some(found) = markers::answers(tokenizer, messages, how, whole, &shorter, &plain) {
+            let assistants = messages.iter().enumerate().filter(|(_, said)| is_assistant(said));
+            return Ok(assistants
+                .zip(found)
+                .map(|((message, _), bytes)| Answer { message, bytes })
+                .collect());
+        }
+    }
+    one_by_one(tokenizer, messages, how, whole)
+}
+
+/// The answers, each proven by itself.
+fn one_by_one(
     tokenizer: &Tokenizer,
     messages: &[Message],
     how: &Render<'_>,
@@ -60,23 +84,23 @@ pub(super) fn answers(
 }
 
 /// The conversation up to an answer.
-struct Shorter {
+pub(super) struct Shorter {
     /// Without the answer, with the generation prompt.
-    asked: String,
+    pub(super) asked: String,
     /// With the answer.
-    said: String,
+    pub(super) said: String,
 }
 
 impl Shorter {
     /// The text that makes the model answer: all of it, and without an opened block of reasoning.
-    fn asked_ways(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn asked_ways(&self) -> impl Iterator<Item = &str> {
         let opened = self.asked.rfind(THINK).filter(|at| is_block(self.asked.get(*at..).unwrap_or_default()));
         let bare = opened.and_then(|at| self.asked.get(..at));
         std::iter::once(self.asked.as_str()).chain(bare)
     }
 
     /// The answer as it is written at the end: all of it, and without a block of reasoning at its beginning.
-    fn answer_ways(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn answer_ways(&self) -> impl Iterator<Item = &str> {
         self.asked_ways().filter_map(|asked| self.said.strip_prefix(asked)).flat_map(|answer| {
             let block = answer.strip_prefix(THINK).and_then(|rest| rest.split_once(THINK_END));
             let rest = block.map(|(_, rest)| rest.trim_start_matches('\n')).filter(|rest| !rest.is_empty());
@@ -200,4 +224,41 @@ fn shared_head(one: &str, other: &str) -> usize {
 /// How many bytes two texts share at their end.
 fn shared_tail(one: &str, other: &str) -> usize {
     one.bytes().rev().zip(other.bytes().rev()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{LLAMA, LLAMA3, PLAIN, THINKING, conversation, masks, masks_of, tool_talk};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_short_proof_finds_what_the_long_one_finds() {
+        let thinking = json!([
+            {"role": "user", "content": "One?"},
+            {"role": "assistant", "content": "<think>\nhm\n</think>\n\nTwo."},
+            {"role": "tool", "content": "2"},
+            {"role": "assistant", "content": "Three."},
+            {"role": "user", "content": "Four?"},
+            {"role": "assistant", "content": ""},
+        ]);
+        let plain = json!([
+            {"role": "user", "content": "One?"},
+            {"role": "assistant", "content": " Two. \n"},
+            {"role": "user", "content": "Three?"},
+            {"role": "assistant", "content": "Four."},
+            {"role": "user", "content": "Five?"},
+        ]);
+        for masks in [masks(PLAIN, "auto"), masks(THINKING, "auto"), masks_of(LLAMA3, LLAMA, "auto")] {
+            for talk in [&tool_talk(), &thinking, &plain] {
+                let talk = conversation(talk);
+                let Ok(whole) = masks.tokenizer.render(&talk.messages, &talk.how()) else { continue };
+                let (tokenizer, how) = (&masks.tokenizer, talk.how());
+                let short = answers(tokenizer, &talk.messages, &how, &whole.text);
+                let long = one_by_one(tokenizer, &talk.messages, &how, &whole.text);
+                let plain = |found: Result<Vec<Answer>, MaskError>| found.map_err(|error| error.to_string());
+                assert_eq!(plain(short), plain(long), "{}", whole.text);
+            }
+        }
+    }
 }

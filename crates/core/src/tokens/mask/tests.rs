@@ -5,24 +5,24 @@ use crate::tokens::{Conversation, Masks};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-const CHATML: &[u8] = include_bytes!("../../../tests/fixtures/tokens/chatml/tokenizer.json");
-const LLAMA3: &[u8] = include_bytes!("../../../tests/fixtures/tokens/llama3/tokenizer.json");
-const PLAIN: &str = include_str!("../../../tests/fixtures/templates/chatml.jinja");
-const THINKING: &str = include_str!("../../../tests/fixtures/templates/chatml_think.jinja");
-const LLAMA: &str = include_str!("../../../tests/fixtures/templates/llama_like.jinja");
+pub(super) const CHATML: &[u8] = include_bytes!("../../../tests/fixtures/tokens/chatml/tokenizer.json");
+pub(super) const LLAMA3: &[u8] = include_bytes!("../../../tests/fixtures/tokens/llama3/tokenizer.json");
+pub(super) const PLAIN: &str = include_str!("../../../tests/fixtures/templates/chatml.jinja");
+pub(super) const THINKING: &str = include_str!("../../../tests/fixtures/templates/chatml_think.jinja");
+pub(super) const LLAMA: &str = include_str!("../../../tests/fixtures/templates/llama_like.jinja");
 const GENERATION: &str = include_str!("../../../tests/fixtures/templates/generation.jinja");
 
-fn masks_of(tokenizer: &[u8], template: &str, rule: &str) -> Masks {
+pub(super) fn masks_of(tokenizer: &[u8], template: &str, rule: &str) -> Masks {
     let files = ModelFiles { chat_template: Some(template), ..ModelFiles::default() };
     let tokenizer = Arc::new(Tokenizer::new(tokenizer, files).unwrap());
     Masks { tokenizer, rule: MaskRules::default().get(rule).unwrap() }
 }
 
-fn masks(template: &str, rule: &str) -> Masks {
+pub(super) fn masks(template: &str, rule: &str) -> Masks {
     masks_of(CHATML, template, rule)
 }
 
-fn conversation(messages: &Json) -> Conversation {
+pub(super) fn conversation(messages: &Json) -> Conversation {
     let now = CivilTime { year: 2026, month: 3, day: 1, hour: 0, minute: 0, second: 0, microsecond: 0 };
     let talk = Conversation::from_item(json!({ "messages": messages }).to_string().as_bytes()).unwrap();
     Conversation { now: Some(now), ..talk }
@@ -39,7 +39,7 @@ fn refusal(masks: &Masks, messages: &Json) -> String {
     masks.mask(&conversation(messages)).unwrap_err().to_string()
 }
 
-fn tool_talk() -> Json {
+pub(super) fn tool_talk() -> Json {
     let call = json!([{"type": "function", "function": {"name": "add", "arguments": {"a": 1, "b": 2}}}]);
     json!([
         {"role": "system", "content": "Be brief."},
