@@ -99,12 +99,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         bail!("there are no rollouts in the file: {}", arguments.file.display());
     }
     painter.finish(&tally, &reader.masks, &arguments.mask)?;
-    if let Some(row) = wanted.first() {
-        let why =
-            if *row > tally.last_row { "the last rollout is row" } else { "that line is blank; the last is" };
-        bail!("there is no row {row}: {why} {}: {}", tally.last_row, arguments.file.display());
+    check(&tally, &wanted).with_context(|| format!("in {}", arguments.file.display()))
+}
+
+/// Whether there was something to show, and all of what was asked for.
+fn check(tally: &Tally, missing: &BTreeSet<u64>) -> Result<()> {
+    if let (true, Some((row, reason))) = (tally.failed == tally.rollouts(), tally.reasons.first()) {
+        bail!("no rollout could be read or masked; row {row}: {reason}");
     }
-    Ok(())
+    match missing.first() {
+        None => Ok(()),
+        Some(row) if *row < tally.last_row => bail!("row {row} is a blank line"),
+        Some(row) => bail!("there is no row {row}; the last is {}", tally.last_row),
+    }
 }
 
 /// As many lines as are read at once, without the blank ones; none at the end.
