@@ -27,6 +27,10 @@ use crate::section::{backlog, batch, build, connections, memory, writes};
 use crate::setup::Setup;
 use crate::table::Row;
 
+// The allocator that the server and the Python package have.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A load average above this, before anything was started, comes from somebody else.
 const LOAD_MAX: f64 = 0.5;
 

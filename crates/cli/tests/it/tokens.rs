@@ -171,53 +171,51 @@ fn bad_lines_are_counted_and_named_and_the_rest_is_shown() {
     assert!(half.stdout.contains("row 10\nthe JSON ends in the middle"), "{}", half.stdout);
 }
 
+/// Takes a file or a folder away, or puts a text in its place.
+fn change(path: &Path, text: Option<&str>) {
+    match text {
+        Some(text) => std::fs::write(path, text),
+        None if path.is_dir() => std::fs::remove_dir_all(path),
+        None => std::fs::remove_file(path),
+    }
+    .unwrap();
+}
+
 #[test]
 fn what_is_missing_is_named() {
     let good = json!({"messages": greeting()}).to_string();
-    let remove = |name: &'static str| move |dir: &Path| std::fs::remove_file(dir.join(name)).unwrap();
-    let nothing = |_: &Path| ();
-    let cases: [(&str, &dyn Fn(&Path), &[&str], i32, &str); 9] = [
-        ("no folder", &|dir| std::fs::remove_dir_all(dir.join("model")).unwrap(), &[], 1, "no model folder"),
-        ("no tokenizer", &remove("model/tokenizer.json"), &[], 1, "no tokenizer.json"),
-        ("no template", &remove("model/chat_template.jinja"), &[], 1, "chat template"),
-        ("no file", &remove("data.jsonl"), &[], 1, "cannot read: No such file"),
-        (
-            "a broken tokenizer",
-            &|dir| std::fs::write(dir.join("model/tokenizer.json"), "{").unwrap(),
-            &[],
-            1,
-            "tokenizer.json is not",
-        ),
-        (
-            "an empty file",
-            &|dir| std::fs::write(dir.join("data.jsonl"), "\n\n").unwrap(),
-            &[],
-            1,
-            "no rollouts",
-        ),
-        ("a row beyond the end", &nothing, &["--row", "3"], 1, "there is no row 3; the last is 2"),
-        (
-            "a blank row",
-            &|dir| std::fs::write(dir.join("data.jsonl"), format!("\n{good}")).unwrap(),
-            &[],
-            1,
-            "row 1 is a blank line",
-        ),
-        (
-            "an unknown mask",
-            &nothing,
-            &["--mask", "qwen9"],
-            2,
-            "known are auto, distill_qwen, qwen, qwen3, qwen3_5",
-        ),
-    ];
-    for (name, change, flags, code, part) in cases {
-        let dir = with(&[good.clone(), good.clone()]);
-        change(dir.path());
-        let outcome = tokens(dir.path(), flags);
-        assert_eq!(outcome.code, Some(code), "{name}: {outcome:?}");
-        assert!(outcome.stderr.contains(part), "{name}: {}", outcome.stderr);
-        assert!(code == 2 || outcome.stderr.lines().count() == 1, "{name}: {}", outcome.stderr);
+    let blank_first = format!("\n{good}");
+    for (path, text, part) in [
+        ("model", None, "no model folder"),
+        ("model/tokenizer.json", None, "no tokenizer.json"),
+        ("model/tokenizer.json", Some("{"), "tokenizer.json is not"),
+        ("model/chat_template.jinja", None, "chat template"),
+        ("model/chat_template.jinja", Some("{% if"), "template"),
+        ("data.jsonl", None, "cannot read: No such file"),
+        ("data.jsonl", Some("\n\n"), "no rollouts"),
+        ("data.jsonl", Some("nonsense"), "no rollout could be read or masked; row 1: not JSON"),
+        ("data.jsonl", Some(blank_first.as_str()), "row 1 is a blank line"),
+    ] {
+        let dir = with(std::slice::from_ref(&good));
+        change(&dir.path().join(path), text);
+        let outcome = tokens(dir.path(), &[]);
+        assert_eq!(outcome.code, Some(1), "{path} {text:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(part), "{path} {text:?}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.lines().count(), 1, "{path} {text:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn flags_that_ask_for_what_is_not_there_are_refused() {
+    let dir = with(&[json!({"messages": greeting()}).to_string()]);
+    for (flags, code, part) in [
+        (["--row", "3"], 1, "there is no row 3; the last is 1"),
+        (["--mask", "qwen9"], 2, "known are auto, distill_qwen, qwen, qwen3, qwen3_5"),
+        (["--color", "red"], 2, "possible values: auto, always, never"),
+    ] {
+        let outcome = tokens(dir.path(), &flags);
+        assert_eq!(outcome.code, Some(code), "{flags:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(part), "{flags:?}: {}", outcome.stderr);
     }
 }
 
