@@ -3,7 +3,7 @@
 One rollout a row, one array a key, and a loop that assigns `batch[i, :n] = row`.
 The rows are numpy arrays, as a careful worker would keep them, or Python lists, as they come out of JSON.
 
-It is told the shape of the rollouts as JSON on its first line of input, and then, one line a round, which rows and
+Its first line of input has the lengths of the rollouts as JSON, and every further line says which rows and
 which batch to take; it answers with the seconds that the batch took.
 """
 

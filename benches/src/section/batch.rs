@@ -1,6 +1,7 @@
 //! Padded batches of 512 rollouts of up to 8,192 tokens: ours, a plain copy of as many bytes, and a numpy loop.
 //!
-//! All memory is new each time, as it is for a trainer that hands its batch on. The contestants take turns.
+//! Each batch is given back before the next is made, so that an allocator may use its memory again; the plain
+//! copy asks for memory of the same sizes from the same allocator. The contestants take turns.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};

@@ -119,7 +119,7 @@ impl<W: Write> Painter<W> {
             let given = rendered.get(region.rendered.clone()).unwrap_or_default();
             let at = count(region.sampled.start as u64);
             writeln!(self.out, "    at token {at}: sampled {}", excerpt(sampled, masks))?;
-            writeln!(self.out, "    {:1$}  the text gives {2}", "", at.len() + 5, excerpt(given, masks))?;
+            writeln!(self.out, "    {:1$}the text gives {2}", "", at.len() + 11, excerpt(given, masks))?;
         }
         if let Some(more) = drift.regions.len().checked_sub(REGIONS).filter(|more| *more > 0) {
             writeln!(self.out, "    and in {}", many(more, "more place"))?;
