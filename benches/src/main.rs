@@ -14,6 +14,7 @@ mod disk;
 mod http;
 mod items;
 mod load;
+mod rollouts;
 mod section;
 mod server;
 mod setup;
@@ -22,9 +23,13 @@ mod table;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 
-use crate::section::{backlog, build, connections, writes};
+use crate::section::{backlog, batch, build, connections, memory, writes};
 use crate::setup::Setup;
 use crate::table::Row;
+
+// The allocator that the server and the Python package have.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A load average above this, before anything was started, comes from somebody else.
 const LOAD_MAX: f64 = 0.5;
@@ -46,6 +51,13 @@ enum Section {
     Backlog(Backlog),
     /// Writes beside thousands of open, slow connections.
     Connections(Connections),
+    /// Padded batches, against a plain copy and a numpy loop.
+    Batch,
+    /// What rollouts take in memory, against their tokens and log-probs.
+    Memory,
+    /// Makes rollouts and says by how many bytes that made the process grow; `memory` runs it.
+    #[command(hide = true)]
+    HoldRollouts { origin: memory::Origin },
     /// A clean release build.
     Build,
     /// All of the above.
@@ -76,6 +88,10 @@ struct Connections {
 
 fn main() -> Result<()> {
     let Cli { section, setup } = Cli::parse();
+    if let Section::HoldRollouts { origin } = section {
+        println!("{}", memory::hold(origin)?);
+        return Ok(());
+    }
     std::fs::create_dir_all(&setup.dir).with_context(|| format!("cannot make {}", setup.dir.display()))?;
     println!("{}\n", machine());
     match section {
@@ -84,6 +100,9 @@ fn main() -> Result<()> {
         Section::Connections(Connections { connections: open }) => {
             show("connections", || connections::run(&setup, open))
         }
+        Section::Batch => show("batch", || batch::run(&setup)),
+        Section::Memory => show("memory", memory::run),
+        Section::HoldRollouts { .. } => Ok(()),
         Section::Build => show("build", || build::run(&setup)),
         Section::All {
             backlog: Backlog { items },
@@ -93,6 +112,8 @@ fn main() -> Result<()> {
             show("writes", || writes::run(&setup))?;
             show("backlog", || backlog::run(&setup, items))?;
             show("connections", || connections::run(&setup, open))?;
+            show("batch", || batch::run(&setup))?;
+            show("memory", memory::run)?;
             if build { show("build", || build::run(&setup)) } else { Ok(()) }
         }
     }

@@ -1,6 +1,7 @@
 //! What every section needs to know: where the contestants are, where the disk is, how long to measure.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -53,16 +54,24 @@ impl Setup {
         )
     }
 
-    pub(crate) fn start_fastapi(&self, flags: &[&str]) -> Result<Server> {
+    /// Python with the packages of the baselines.
+    pub(crate) fn python(&self) -> Result<Command> {
         ensure!(
             self.python.exists(),
             "make it with `python3 -m venv .venv && .venv/bin/pip install -r benches/baselines/requirements.txt` \
              or name it with --python: {}",
             self.python.display()
         );
+        Ok(Command::new(&self.python))
+    }
+
+    pub(crate) fn start_fastapi(&self, flags: &[&str]) -> Result<Server> {
         let script = repository().join("benches/baselines/fastapi_buffer.py").display().to_string();
         let after = flags.iter().map(|&flag| flag.to_owned()).collect();
-        Server::start(&Recipe { program: self.python.clone(), before: vec![script], after }, &self.dir)
+        Server::start(
+            &Recipe { program: self.python()?.get_program().into(), before: vec![script], after },
+            &self.dir,
+        )
     }
 
     /// One round of writes, told on stderr as it is: the table only has medians.

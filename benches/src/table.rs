@@ -35,6 +35,12 @@ impl Row {
         }
     }
 
+    /// A speed-up: how many times longer the baseline takes.
+    pub(crate) fn speedup(what: &str, seconds: f64, baseline: f64, bar: Bar) -> Self {
+        let row = Self::ratio(what, baseline, seconds, millis, bar);
+        Self { measured: row.baseline, baseline: row.measured, ..row }
+    }
+
     /// A value with nothing beside it.
     pub(crate) fn value(what: &str, measured: f64, show: fn(f64) -> String, bar: Bar) -> Self {
         let none = || "–".to_owned();
@@ -136,6 +142,10 @@ mod tests {
             (
                 Row::value("c", 15.0, seconds, Bar::Below { limit: 15.0, unit: "s" }),
                 "| c | 15.0 s | – | – | < 15 s | missed |",
+            ),
+            (
+                Row::speedup("e", 0.002, 0.02, Bar::AtLeast(5.0)),
+                "| e | 2.0 ms | 20.0 ms | 10.00 | ≥ 5 | yes |",
             ),
             (Row::value("d", 1.0, gigabytes, Bar::None), "| d | 1.00 GB | – | – | – | – |"),
         ];

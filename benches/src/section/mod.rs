@@ -1,6 +1,8 @@
 //! One file per section of the bench, in the order in which `all` runs them.
 
 pub(crate) mod backlog;
+pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod connections;
+pub(crate) mod memory;
 pub(crate) mod writes;

@@ -10,12 +10,13 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::lines::Lines;
 use crate::say;
-use crate::terminal::{ProgressLine, count};
+use crate::terminal::count;
 use line::Line;
 
 /// Give every line of a JSONL file without an `instance_id` the next free one
@@ -70,24 +71,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Hands every line over with its ending; an error gets the number of its line.
-fn for_each_line(path: &Path, doing: &str, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let open = || File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
-    let (total, file) = open().map_err(|error| anyhow!("cannot read: {error}: {}", path.display()))?;
-    let mut reader = BufReader::with_capacity(1 << 20, file);
-    let mut progress = ProgressLine::new();
-    let (mut line, mut number, mut done) = (Vec::new(), 0_u64, 0_u64);
-    loop {
-        line.clear();
-        let read = reader.read_until(b'\n', &mut line);
-        let read = read.map_err(|error| anyhow!("cannot read: {error}: {}", path.display()))?;
-        if read == 0 {
-            return Ok(());
-        }
-        number += 1;
-        done += read as u64;
-        visit(&line).with_context(|| format!("line {number} of {}", path.display()))?;
-        progress.show(doing, done, total);
+fn for_each_line(path: &Path, doing: &'static str, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut lines = Lines::open(path, doing)?;
+    while let Some((number, line)) = lines.next()? {
+        visit(line).with_context(|| format!("line {number} of {}", path.display()))?;
     }
+    Ok(())
 }
 
 /// Writes a file beside `path` and puts it in its place once it is complete.

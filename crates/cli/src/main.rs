@@ -15,6 +15,7 @@ mod stats;
 mod tokens;
 
 mod client;
+mod lines;
 mod terminal;
 
 use clap::{Parser, Subcommand};

@@ -5,23 +5,28 @@
 //! those that the text would give.
 
 mod line;
+mod paint;
 mod show;
 mod tally;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rollyard_core::tokens::mask::MaskRules;
 use rollyard_core::tokens::template::CivilTime;
 use rollyard_core::tokens::{Masks, Tokenizer};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::terminal::ProgressLine;
-use line::Line;
+use crate::lines::Lines;
+use line::Reader;
+use paint::Paint;
 use show::Painter;
 use tally::Tally;
+
+/// Lines that are read at once by all threads come to about this.
+const BATCH_BYTES: usize = 4 << 20;
 
 /// Show conversations as tokens, with those that are trained on in colour
 #[derive(Debug, Args)]
@@ -30,6 +35,7 @@ A line of FILE is a rollout: an object with `messages`, and `tools` where it had
 tokens that were sampled (`tokens` with `response_length` or `loss_mask`, `prompt_tokens` and `response_tokens`,
 or `turns`), those are shown, and compared with the tokens that its text would give.
 Lines that cannot be read or masked are counted, and named with their reason.
+For a long conversation: rollyard tokens MODEL_DIR FILE --color always | less -R
 
 Example:
     rollyard tokens Qwen2.5-7B-Instruct rollouts.jsonl --mask qwen --row 3")]
@@ -40,8 +46,8 @@ pub(crate) struct Arguments {
     /// Rollouts or conversations, one JSON object a line
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How the trained tokens are found: auto, qwen, qwen3, qwen3_5 or distill_qwen
-    #[arg(long, value_name = "TYPE", default_value = "auto")]
+    /// How the trained tokens are found: auto, distill_qwen, qwen, qwen3 or qwen3_5
+    #[arg(long, value_name = "TYPE", default_value = "auto", value_parser = known_mask)]
     mask: String,
     /// A line to show in full, counted from 1; can be given again, 0 shows none
     #[arg(long = "row", value_name = "N", default_value = "1")]
@@ -70,30 +76,62 @@ impl Color {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rule = MaskRules::default().get(&arguments.mask)?;
-    let now = now();
-    let masks = Masks { tokenizer: Arc::new(load(&arguments.model)?), rule };
-    let mut painter = Painter::new(io::stdout().lock(), arguments.color.is_on());
+    let reader = Reader { masks: Masks { tokenizer: Arc::new(load(&arguments.model)?), rule }, now: now() };
+    let mut lines = Lines::open(&arguments.file, "reading")?;
+    let mut painter = Painter::new(io::stdout().lock(), Paint { in_color: arguments.color.is_on() });
     let mut tally = Tally::default();
-    let mut shown = 0;
-    for_each_line(&arguments.file, |number, text| {
-        let outcome = Line::read(text, &masks, now);
-        let is_wanted = arguments.rows.contains(&number);
-        tally.count(number, &outcome);
-        if is_wanted {
-            shown += 1;
-            painter.show(number, &outcome, &masks)?;
+    let mut wanted: BTreeSet<u64> = arguments.rows.iter().copied().filter(|row| *row > 0).collect();
+    loop {
+        let texts = next_texts(&mut lines)?;
+        if texts.is_empty() {
+            break;
         }
-        Ok(())
-    })?;
-    if tally.lines() == 0 {
-        bail!("there are no rollouts in it: {}", arguments.file.display());
+        for ((row, _), outcome) in texts.iter().zip(reader.read_all(&texts)) {
+            tally.count(*row, &outcome);
+            if wanted.remove(row) {
+                lines.wipe_progress();
+                painter.show(*row, &outcome, &reader.masks)?;
+            }
+        }
     }
-    painter.finish(&tally, &masks, &arguments.mask)?;
-    let wanted: Vec<u64> = arguments.rows.iter().copied().filter(|row| *row > 0).collect();
-    if shown < wanted.len() {
-        bail!("rows {wanted:?} were asked for, but the file has {} lines", tally.lines());
+    drop(lines);
+    if tally.rollouts() == 0 {
+        bail!("there are no rollouts in the file: {}", arguments.file.display());
     }
-    Ok(())
+    painter.finish(&tally, &reader.masks, &arguments.mask)?;
+    check(&tally, &wanted).with_context(|| format!("in {}", arguments.file.display()))
+}
+
+/// Whether there was something to show, and all of what was asked for.
+fn check(tally: &Tally, missing: &BTreeSet<u64>) -> Result<()> {
+    if let (true, Some((row, reason))) = (tally.failed == tally.rollouts(), tally.reasons.first()) {
+        bail!("no rollout could be read or masked; row {row}: {reason}");
+    }
+    match missing.first() {
+        None => Ok(()),
+        Some(row) if *row < tally.last_row => bail!("row {row} is a blank line"),
+        Some(row) => bail!("there is no row {row}; the last is {}", tally.last_row),
+    }
+}
+
+/// As many lines as are read at once, without the blank ones; none at the end.
+fn next_texts(lines: &mut Lines) -> Result<Vec<(u64, String)>> {
+    let (mut texts, mut size_bytes) = (Vec::new(), 0);
+    while size_bytes < BATCH_BYTES
+        && let Some((row, line)) = lines.next()?
+    {
+        let text = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        if !text.is_empty() {
+            size_bytes += text.len();
+            texts.push((row, text));
+        }
+    }
+    Ok(texts)
+}
+
+fn known_mask(name: &str) -> Result<String, String> {
+    let known = MaskRules::default().get(name);
+    known.map(|_| name.to_owned()).map_err(|error| error.to_string())
 }
 
 fn load(dir: &Path) -> Result<Tokenizer> {
@@ -113,29 +151,5 @@ fn now() -> CivilTime {
         minute: small(now.minute()),
         second: small(now.second()),
         microsecond: u32::from(now.microsecond().unsigned_abs()),
-    }
-}
-
-/// Hands every line that is not blank over with its number.
-fn for_each_line(path: &Path, mut visit: impl FnMut(u64, &str) -> Result<()>) -> Result<()> {
-    let cannot = |error: io::Error| anyhow!("cannot read: {error}: {}", path.display());
-    let file = File::open(path).map_err(cannot)?;
-    let total = file.metadata().map_err(cannot)?.len();
-    let mut reader = BufReader::with_capacity(1 << 20, file);
-    let mut progress = ProgressLine::new();
-    let (mut line, mut number, mut done) = (Vec::new(), 0_u64, 0_u64);
-    loop {
-        line.clear();
-        let read = reader.read_until(b'\n', &mut line).map_err(cannot)?;
-        if read == 0 {
-            return Ok(());
-        }
-        number += 1;
-        done += read as u64;
-        let text = String::from_utf8_lossy(&line);
-        if !text.trim().is_empty() {
-            visit(number, text.trim())?;
-        }
-        progress.show("reading", done, total);
     }
 }

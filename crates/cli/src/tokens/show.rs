@@ -1,78 +1,90 @@
 //! Conversations and counts on the terminal.
 
 use anyhow::Result;
-use rollyard_core::tokens::{Drift, Masks};
+use rollyard_core::tokens::Masks;
 use std::io::Write;
 
-use super::line::{Compared, Line, Source};
+use super::line::{Compared, Line, Sampled, Source, Turn};
+use super::paint::{Paint, visible};
 use super::tally::Tally;
 use crate::terminal::{count, many};
 
 /// Regions of drift that are shown; the rest is only counted.
 const REGIONS: usize = 5;
 
+/// Tokens of a region that are shown.
+const REGION_TOKENS: usize = 8;
+
 pub(super) struct Painter<W> {
     out: W,
-    in_color: bool,
+    paint: Paint,
 }
 
 impl<W: Write> Painter<W> {
-    pub(super) fn new(out: W, in_color: bool) -> Self {
-        Self { out, in_color }
+    pub(super) fn new(out: W, paint: Paint) -> Self {
+        Self { out, paint }
     }
 
     /// One rollout in full.
-    pub(super) fn show(&mut self, number: u64, outcome: &Result<Line, String>, masks: &Masks) -> Result<()> {
+    pub(super) fn show(&mut self, row: u64, outcome: &Result<Line, String>, masks: &Masks) -> Result<()> {
         match outcome {
-            Ok(line) => self.show_line(number, line, masks),
-            Err(reason) => Ok(writeln!(self.out, "{}\n{reason}\n", self.bold(&format!("row {number}")))?),
-        }
-    }
-
-    fn show_line(&mut self, number: u64, line: &Line, masks: &Masks) -> Result<()> {
-        let name = line.name.as_ref().map(|name| format!(" · {name}")).unwrap_or_default();
-        let source = match line.source {
-            Source::Text => "tokens made from its text",
-            Source::Sampled(_) => "sampled tokens",
-        };
-        writeln!(self.out, "{}", self.bold(&format!("row {number}{name} · {source}")))?;
-        let ends = line.turns.iter().skip(1).map(|(start, _)| *start).chain([line.ids.len()]);
-        for ((start, called), end) in line.turns.iter().zip(ends) {
-            let trained = overlap(line, *start, end);
-            let trained =
-                if trained > 0 { format!(", {} trained", count(trained as u64)) } else { String::new() };
-            let tokens = many(end - start, "token");
-            writeln!(self.out, "{}", self.dim(&format!("── {called} · {tokens}{trained}")))?;
-            self.show_tokens(line, *start, end, masks)?;
-        }
-        let (tokens, trained) = (count(line.ids.len() as u64), count(line.trained() as u64));
-        let response = count(rollyard_core::tokens::mask::response_length(&line.mask) as u64);
-        writeln!(
-            self.out,
-            "{}",
-            self.bold(&format!("{tokens} tokens, {trained} trained, response {response}"))
-        )?;
-        if let Source::Sampled(compared) = &line.source {
-            match compared {
-                Ok(compared) => self.show_drift(line, compared, masks)?,
-                Err(reason) => writeln!(self.out, "its text cannot be compared: {reason}")?,
+            Ok(line) => self.show_line(row, line, masks)?,
+            Err(reason) => {
+                writeln!(self.out, "{}", self.paint.bold(&format!("row {row}")))?;
+                writeln!(self.out, "{}", self.paint.alarm(&visible(reason)))?;
             }
         }
         Ok(writeln!(self.out)?)
     }
 
-    /// The text of these tokens, trained ones marked.
-    fn show_tokens(&mut self, line: &Line, start: usize, end: usize, masks: &Masks) -> Result<()> {
+    fn show_line(&mut self, row: u64, line: &Line, masks: &Masks) -> Result<()> {
+        let name = line.name.as_ref().map(|name| format!(" · {}", visible(name))).unwrap_or_default();
+        let source = match line.source {
+            Source::Text => "tokens made from its text",
+            Source::Sampled(_) => "sampled tokens",
+        };
+        writeln!(self.out, "{}", self.paint.bold(&format!("row {row}{name} · {source}")))?;
+        for turn in &line.turns {
+            self.show_heading(line, turn)?;
+            self.show_tokens(line, turn, masks)?;
+        }
+        let (tokens, trained) = (many(line.ids.len(), "token"), count(line.trained() as u64));
+        let response = count(rollyard_core::tokens::mask::response_length(&line.mask) as u64);
+        let total = format!("{tokens}, {trained} trained, response of {response}");
+        writeln!(self.out, "{}", self.paint.bold(&total))?;
+        if let Source::Sampled(sampled) = &line.source {
+            self.show_sampled(line, sampled, masks)?;
+        }
+        Ok(())
+    }
+
+    fn show_heading(&mut self, line: &Line, turn: &Turn) -> Result<()> {
+        let messages = match turn.messages.len() {
+            0 => String::new(),
+            1 => format!(" · message {}", turn.messages.start),
+            _ => format!(" · messages {}–{}", turn.messages.start, turn.messages.end - 1),
+        };
+        let trained = match line.trained_in(&turn.tokens) {
+            0 => String::new(),
+            trained => format!(", {} trained", count(trained as u64)),
+        };
+        let facts = format!("{messages} · {}{trained}", many(turn.tokens.len(), "token"));
+        let called = self.paint.bold(&visible(&turn.called));
+        Ok(writeln!(self.out, "{}{called}{}", self.paint.dim("── "), self.paint.dim(&facts))?)
+    }
+
+    /// The text of a turn's tokens, trained ones marked.
+    fn show_tokens(&mut self, line: &Line, turn: &Turn, masks: &Masks) -> Result<()> {
         let mut ends_line = true;
         for (span, trained) in line.mask.spans() {
-            let (from, to) = (span.start.max(start), span.end.min(end));
+            let (from, to) = (span.start.max(turn.tokens.start), span.end.min(turn.tokens.end));
             if from >= to {
                 continue;
             }
             let text = masks.tokenizer.encoder().decode(line.ids.get(from..to).unwrap_or_default(), false)?;
             let text = visible(&text);
+            let text = if trained { self.paint.trained(&text) } else { text };
             ends_line = text.ends_with('\n');
-            let text = if trained { self.trained(&text) } else { text };
             write!(self.out, "{text}")?;
         }
         if !ends_line {
@@ -81,141 +93,111 @@ impl<W: Write> Painter<W> {
         Ok(())
     }
 
+    fn show_sampled(&mut self, line: &Line, sampled: &Sampled, masks: &Masks) -> Result<()> {
+        if sampled.unknown > 0 {
+            writeln!(self.out, "{}", self.paint.alarm(&unknown(sampled.unknown)))?;
+        }
+        match &sampled.compared {
+            Ok(compared) => self.show_drift(line, compared, masks),
+            Err(reason) => Ok(writeln!(self.out, "its text cannot be compared: {}", visible(reason))?),
+        }
+    }
+
     fn show_drift(&mut self, line: &Line, compared: &Compared, masks: &Masks) -> Result<()> {
         let Compared { drift, rendered } = compared;
         if drift.is_none() {
             return Ok(writeln!(self.out, "no drift: its text gives the same tokens")?);
         }
-        writeln!(self.out, "{}", self.alarm(&drift_line(drift)))?;
+        let said = format!(
+            "drift: {} that its text would not give, in {}",
+            many(drift.sampled_tokens(), "token"),
+            many(drift.regions.len(), "place"),
+        );
+        writeln!(self.out, "{}", self.paint.alarm(&said))?;
         for region in drift.regions.iter().take(REGIONS) {
-            let text = |ids: &[u32]| masks.tokenizer.encoder().decode(ids, false).unwrap_or_default();
             let sampled = line.ids.get(region.sampled.clone()).unwrap_or_default();
             let given = rendered.get(region.rendered.clone()).unwrap_or_default();
-            writeln!(
-                self.out,
-                "    at token {}: sampled {:?} {sampled:?}, text gives {:?} {given:?}",
-                count(region.sampled.start as u64),
-                text(sampled),
-                text(given),
-            )?;
+            let at = count(region.sampled.start as u64);
+            writeln!(self.out, "    at token {at}: sampled {}", excerpt(sampled, masks))?;
+            writeln!(self.out, "    {:1$}the text gives {2}", "", at.len() + 11, excerpt(given, masks))?;
         }
         if let Some(more) = drift.regions.len().checked_sub(REGIONS).filter(|more| *more > 0) {
-            writeln!(self.out, "    and {} more", count(more as u64))?;
+            writeln!(self.out, "    and in {}", many(more, "more place"))?;
         }
         Ok(())
     }
 
     /// What the file comes to.
     pub(super) fn finish(&mut self, tally: &Tally, masks: &Masks, mask: &str) -> Result<()> {
-        writeln!(
-            self.out,
-            "{}: {} tokens, {} trained (mask {mask}), longest {}, longest response {}",
-            many(usize::try_from(tally.lines()).unwrap_or(usize::MAX), "rollout"),
-            count(tally.tokens),
-            count(tally.trained),
-            count(tally.longest),
-            count(tally.longest_response),
-        )?;
+        let rollouts = many(usize::try_from(tally.rollouts()).unwrap_or(usize::MAX), "rollout");
+        let (tokens, trained) = (count(tally.tokens), count(tally.trained));
+        let share = 100.0 * tally.trained as f64 / tally.tokens.max(1) as f64;
+        let total = format!("{rollouts}: {tokens} tokens, {trained} trained ({share:.1}%)");
+        writeln!(self.out, "{}", self.paint.bold(&total))?;
+        let (longest, response) = (count(tally.longest), count(tally.longest_response));
+        writeln!(self.out, "longest rollout {longest} tokens, longest response {response}")?;
         if tally.sampled > 0 {
-            let line = format!(
-                "{} carry sampled tokens: {} drifted from their text, by {} tokens{}",
-                count(tally.sampled),
-                count(tally.drifted),
-                count(tally.drifted_tokens),
-                incomparable(tally.incomparable),
-            );
-            writeln!(self.out, "{line}")?;
-        }
-        if tally.text > 0 {
+            let (sampled, drifted) = (count(tally.sampled), count(tally.drifted));
+            let by = count(tally.drifted_tokens);
             writeln!(
                 self.out,
-                "{} were tokenised from text: not proven to be what was sampled",
-                count(tally.text)
+                "{sampled} with sampled tokens: {drifted} drifted from the text, by {by} tokens"
+            )?;
+        }
+        if tally.text > 0 {
+            let text = count(tally.text);
+            writeln!(
+                self.out,
+                "{text} tokenised from text (mask {mask}): not proven to be what was sampled"
             )?;
         }
         if tally.untrained > 0 {
-            writeln!(self.out, "{} train nothing", count(tally.untrained))?;
+            writeln!(self.out, "{} without a trained token", count(tally.untrained))?;
+        }
+        self.show_wrong(tally)?;
+        Ok(writeln!(
+            self.out,
+            "{}",
+            self.paint.dim(&format!("encoder: {}", masks.tokenizer.encoder().path()))
+        )?)
+    }
+
+    fn show_wrong(&mut self, tally: &Tally) -> Result<()> {
+        if tally.unknown > 0 {
+            let tokens = usize::try_from(tally.unknown).unwrap_or(usize::MAX);
+            writeln!(self.out, "{}", self.paint.alarm(&unknown(tokens)))?;
+        }
+        if tally.incomparable > 0 {
+            let line = format!("{} whose text could not be compared", count(tally.incomparable));
+            writeln!(self.out, "{}", self.paint.alarm(&line))?;
         }
         if tally.failed > 0 {
-            writeln!(
-                self.out,
-                "{}",
-                self.alarm(&format!("{} could not be read or masked", count(tally.failed)))
-            )?;
+            let line = format!("{} could not be read or masked", count(tally.failed));
+            writeln!(self.out, "{}", self.paint.alarm(&line))?;
         }
-        for (number, reason) in &tally.reasons {
-            writeln!(self.out, "    line {number}: {reason}")?;
+        for (row, reason) in &tally.reasons {
+            writeln!(self.out, "    row {row}: {}", visible(reason))?;
         }
-        Ok(writeln!(self.out, "{}", self.dim(&format!("encoder: {}", masks.tokenizer.encoder().path())))?)
-    }
-
-    /// In colour line by line, so that a pager keeps it; without colour in brackets.
-    fn trained(&self, text: &str) -> String {
-        if !self.in_color {
-            return format!("⟦{text}⟧");
+        if tally.unnamed() > 0 {
+            writeln!(self.out, "    and {} more", count(tally.unnamed()))?;
         }
-        let lines: Vec<String> = text
-            .split('\n')
-            .map(|line| if line.is_empty() { String::new() } else { format!("\x1b[32m{line}\x1b[0m") })
-            .collect();
-        lines.join("\n")
-    }
-
-    fn bold(&self, text: &str) -> String {
-        self.styled("1", text)
-    }
-
-    fn dim(&self, text: &str) -> String {
-        self.styled("2", text)
-    }
-
-    fn alarm(&self, text: &str) -> String {
-        self.styled("31", text)
-    }
-
-    fn styled(&self, code: &str, text: &str) -> String {
-        if self.in_color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        Ok(())
     }
 }
 
-fn drift_line(drift: &Drift) -> String {
-    format!(
-        "drift: {} of the sampled tokens are not what its text gives, in {}",
-        count(drift.sampled_tokens() as u64),
-        many(drift.regions.len(), "place"),
-    )
+fn unknown(tokens: usize) -> String {
+    format!("{} not in this model's vocabulary: did another model sample them?", many(tokens, "token"))
 }
 
-fn incomparable(number: u64) -> String {
-    if number == 0 { String::new() } else { format!(" ({} could not be compared)", count(number)) }
-}
-
-fn overlap(line: &Line, start: usize, end: usize) -> usize {
-    let spans = line.mask.spans().filter(|(_, on)| *on);
-    spans.map(|(span, _)| span.end.min(end).saturating_sub(span.start.max(start))).sum()
-}
-
-/// Text a rollout cannot use to paint on our terminal.
-fn visible(text: &str) -> String {
-    text.chars()
-        .map(|symbol| match symbol {
-            '\n' | '\t' => symbol,
-            '\u{7f}' => '\u{2421}',
-            // The pictures of the control characters stand in their order.
-            control if control < ' ' => char::from_u32(0x2400 + u32::from(control)).unwrap_or('\u{fffd}'),
-            // Controls of the second table begin sequences on some terminals.
-            '\u{80}'..='\u{9f}' => '\u{fffd}',
-            other => other,
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rollout_cannot_paint_on_the_terminal() {
-        assert_eq!(visible("a\x1b[31mb\tc\nd\u{7f}\u{9b}"), "a␛[31mb\tc\nd␡\u{fffd}");
+/// The beginning of a region: its text and its ids.
+fn excerpt(ids: &[u32], masks: &Masks) -> String {
+    if ids.is_empty() {
+        return "nothing".to_owned();
+    }
+    let shown = ids.get(..REGION_TOKENS.min(ids.len())).unwrap_or_default();
+    let text = masks.tokenizer.encoder().decode(shown, false).unwrap_or_default();
+    match ids.len() - shown.len() {
+        0 => format!("{text:?} {shown:?}"),
+        more => format!("{text:?} {shown:?} and {} more", count(more as u64)),
     }
 }

@@ -17,6 +17,7 @@ fn every_command_shows_an_example() {
         vec!["serve"],
         vec!["stats"],
         vec!["assign-ids"],
+        vec!["tokens"],
         vec!["demo"],
         vec!["ledger"],
         vec!["ledger", "rollout"],

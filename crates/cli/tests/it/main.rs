@@ -11,3 +11,4 @@ mod program;
 mod settings;
 mod startup;
 mod stats;
+mod tokens;

@@ -10,6 +10,7 @@
 pub mod balance;
 mod concat;
 pub mod packing;
+mod planes;
 mod rows;
 mod sequences;
 mod split;

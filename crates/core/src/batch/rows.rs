@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-use super::{BatchError, DType, Element, Tensor};
+use super::{BatchError, Element, Tensor};
 use crate::rollout::Rollout;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +40,9 @@ impl Default for Layout {
 /// The rollouts' places in a batch of one width.
 pub(super) struct Rows<'a> {
     pub(super) rollouts: Vec<&'a Rollout>,
-    width: usize,
+    pub(super) width: usize,
     layout: Layout,
 }
-
-/// Batches below this are filled by one thread: starting another takes longer than the copy.
-const THREADED_BYTES_MIN: usize = 4 << 20;
 
 impl<'a> Rows<'a> {
     pub(super) fn new(rollouts: Vec<&'a Rollout>, layout: &Layout) -> Result<Self, BatchError> {
@@ -82,51 +79,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A tensor of `[rows, width]`, of which `fill` writes the places that hold tokens, given the rollout
-    /// and the row's number.
-    pub(super) fn tensor<T: Element>(
-        &self,
-        pad: T,
-        fill: impl Fn(&Rollout, usize, &mut [T]) + Sync,
-    ) -> Tensor {
-        let mut tensor = Tensor::zeros(T::DTYPE, &[self.rollouts.len(), self.width]);
-        let zero = T::zeroed();
-        let fill_row = |rollout: &Rollout, nth: usize, row: &mut [T]| {
-            let place = self.place(rollout);
-            if pad != zero {
-                row.get_mut(..place.start).unwrap_or_default().fill(pad);
-                row.get_mut(place.end..).unwrap_or_default().fill(pad);
-            }
-            fill(rollout, nth, row.get_mut(place).unwrap_or_default());
-        };
-        let threads = if tensor.bytes().len() < THREADED_BYTES_MIN { 1 } else { 2 };
-        let share = self.rollouts.len().div_ceil(threads).max(1);
-        let width = self.width.max(1);
-        let values = tensor.values_mut::<T>().unwrap_or_default();
-        let fill_share = |first: usize, rollouts: &[&Rollout], values: &mut [T]| {
-            for ((nth, rollout), row) in (first..).zip(rollouts).zip(values.chunks_exact_mut(width)) {
-                fill_row(rollout, nth, row);
-            }
-        };
-        std::thread::scope(|scope| {
-            let mut shares = self.rollouts.chunks(share).zip(values.chunks_mut(share * width)).enumerate();
-            let last = shares.next_back();
-            for (nth, (rollouts, values)) in shares {
-                let fill_share = &fill_share;
-                scope.spawn(move || fill_share(nth * share, rollouts, values));
-            }
-            if let Some((nth, (rollouts, values))) = last {
-                fill_share(nth * share, rollouts, values);
-            }
-        });
-        tensor
-    }
-
-    /// Like [`Rows::tensor`], of truths, one byte each.
-    pub(super) fn truths(&self, fill: impl Fn(&Rollout, usize, &mut [u8]) + Sync) -> Tensor {
-        self.tensor(0_u8, fill).read_as(DType::Bool)
-    }
-
     /// One value a row.
     pub(super) fn column<T: Element>(&self, value: impl Fn(&Rollout) -> T) -> Tensor {
         let mut tensor = Tensor::zeros(T::DTYPE, &[self.rollouts.len()]);
@@ -137,38 +89,15 @@ impl<'a> Rows<'a> {
         tensor
     }
 
-    /// Log-probs where every rollout has them, none where none has.
-    pub(super) fn logprobs(&self) -> Result<Option<Tensor>, BatchError> {
+    /// Whether there are log-probs: for every rollout, or for none.
+    pub(super) fn has_logprobs(&self) -> Result<bool, BatchError> {
         let has = |rollout: &&Rollout| rollout.response_logprobs().is_some();
-        let Some(other) = self.rollouts.iter().position(has) else { return Ok(None) };
+        let Some(other) = self.rollouts.iter().position(has) else { return Ok(false) };
         if let Some(row) = self.rollouts.iter().position(|rollout| !has(rollout)) {
             let id = self.rollouts.get(row).map(|rollout| rollout.env_example_id.to_string());
             return Err(BatchError::Logprobs { row, id: id.unwrap_or_default(), other });
         }
-        Ok(Some(self.tensor(0.0_f32, |rollout, _, row| {
-            if let Some((_, response)) = row.split_at_mut_checked(rollout.prompt_len()) {
-                let logprobs = rollout.response_logprobs().unwrap_or_default();
-                response.copy_from_slice(logprobs.get(..response.len()).unwrap_or_default());
-            }
-        })))
-    }
-
-    /// Every token, and the padding.
-    pub(super) fn tokens(&self) -> Tensor {
-        self.tensor(self.pad_token_id(), |rollout, _, row| {
-            row.copy_from_slice(rollout.tokens().get(..row.len()).unwrap_or_default());
-        })
-    }
-
-    /// `value(row)` on the sampled tokens, 0 elsewhere.
-    pub(super) fn on_sampled<T: Element>(&self, value: impl Fn(usize) -> T + Sync) -> Tensor {
-        self.tensor(T::zeroed(), |rollout, nth, row| {
-            for (span, sampled) in rollout.sampled().spans() {
-                if sampled && let Some(places) = in_row(rollout, span, row) {
-                    places.fill(value(nth));
-                }
-            }
-        })
+        Ok(true)
     }
 }
 

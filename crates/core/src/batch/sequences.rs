@@ -1,5 +1,6 @@
 //! Rollouts as the tensor dict that workflows return: values sit on the token they belong to.
 
+use super::planes::Planes;
 use super::rows::{Rows, in_row};
 use super::{ATTENTION_MASK, BatchError, Layout, TensorDict};
 use crate::rollout::{NO_VERSION, Rollout};
@@ -10,14 +11,14 @@ pub fn sequences<'a>(
     layout: &Layout,
 ) -> Result<TensorDict, BatchError> {
     let rows = Rows::new(rollouts.into_iter().collect(), layout)?;
-    let mut dict = TensorDict::new();
-    dict.insert("input_ids".to_owned(), rows.tokens());
-    dict.insert(ATTENTION_MASK.to_owned(), rows.truths(|_, _, row| row.fill(1)));
-    dict.insert("loss_mask".to_owned(), rows.on_sampled(|_| 1_i32));
-    if let Some(logprobs) = rows.logprobs()? {
-        dict.insert("logprobs".to_owned(), logprobs);
+    let mut planes = Planes::new(&rows);
+    planes.add_tokens("input_ids");
+    planes.add_attention_mask(ATTENTION_MASK);
+    planes.add_on_sampled("loss_mask", |_| 1_i32);
+    if rows.has_logprobs()? {
+        planes.add_logprobs("logprobs");
     }
-    let versions = rows.tensor(NO_VERSION, |rollout, _, row| {
+    planes.add("versions", NO_VERSION, |rollout, _, row| {
         row.get_mut(..rollout.prompt_len().min(row.len())).unwrap_or_default().fill(NO_VERSION);
         for (span, version) in rollout.versions().spans() {
             if let Some(places) = in_row(rollout, span, row) {
@@ -25,7 +26,7 @@ pub fn sequences<'a>(
             }
         }
     });
-    dict.insert("versions".to_owned(), versions);
+    let mut dict = planes.fill();
     dict.insert("rewards".to_owned(), rows.column(|rollout| rollout.episode_reward as f32));
     Ok(dict)
 }

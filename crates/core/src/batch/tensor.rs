@@ -137,9 +137,14 @@ impl Tensor {
     }
 
     /// The same bytes under another type of the same size.
-    pub(super) fn read_as(self, dtype: DType) -> Self {
+    pub(super) fn read_as(mut self, dtype: DType) -> Self {
+        self.reread_as(dtype);
+        self
+    }
+
+    pub(super) fn reread_as(&mut self, dtype: DType) {
         debug_assert_eq!(self.dtype.size_bytes(), dtype.size_bytes(), "{} as {dtype}", self.dtype);
-        Self { dtype, ..self }
+        self.dtype = dtype;
     }
 
     pub fn dtype(&self) -> DType {

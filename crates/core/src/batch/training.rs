@@ -4,6 +4,7 @@
 //! tokens, and the weight there is the advantage. A row that would train nothing is an error that names it:
 //! it would lower the loss of a batch without anyone seeing why.
 
+use super::planes::Planes;
 use super::rows::Rows;
 use super::{ATTENTION_MASK, BatchError, DType, Layout, TensorDict};
 use crate::rollout::Rollout;
@@ -29,23 +30,20 @@ pub fn training(weighted: &[Weighted<'_>], layout: &Layout) -> Result<TensorDict
     for (row, weighted) in weighted.iter().enumerate() {
         check(row, weighted, rows.kept(weighted.rollout))?;
     }
-    let advantage = |row: usize| advantages.get(row).copied().unwrap_or_default();
-    let mut dict = TensorDict::new();
-    dict.insert("input_ids".to_owned(), rows.tokens());
-    dict.insert(ATTENTION_MASK.to_owned(), rows.truths(|_, _, row| row.fill(1)));
-    dict.insert(
-        "position_ids".to_owned(),
-        rows.tensor(0_i32, |_, _, row| {
-            for (place, position) in row.iter_mut().zip(0..) {
-                *place = position;
-            }
-        }),
-    );
-    dict.insert("loss_masks".to_owned(), rows.on_sampled(|_| 1.0_f32));
-    dict.insert("loss_weights".to_owned(), rows.on_sampled(advantage));
-    if let Some(logprobs) = rows.logprobs()? {
-        dict.insert("policy_logprobs".to_owned(), logprobs);
+    let mut planes = Planes::new(&rows);
+    planes.add_tokens("input_ids");
+    planes.add_attention_mask(ATTENTION_MASK);
+    planes.add("position_ids", 0_i32, |_, _, row| {
+        for (place, position) in row.iter_mut().zip(0..) {
+            *place = position;
+        }
+    });
+    planes.add_on_sampled("loss_masks", |_| 1.0_f32);
+    planes.add_on_sampled("loss_weights", |row| advantages.get(row).copied().unwrap_or_default());
+    if rows.has_logprobs()? {
+        planes.add_logprobs("policy_logprobs");
     }
+    let mut dict = planes.fill();
     dict.insert("temperature".to_owned(), rows.column(|rollout| rollout.temperature.unwrap_or(TEMPERATURE)));
     dict.insert("top_k".to_owned(), rows.column(|rollout| rollout.top_k.unwrap_or(NO_TOP_K)));
     let truncated = rows.column(|rollout| u8::from(rollout.is_truncated));

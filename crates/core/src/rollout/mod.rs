@@ -217,9 +217,9 @@ impl TryFrom<Draft> for Rollout {
         Ok(Self {
             env_name: draft.env_name.into(),
             env_example_id: draft.env_example_id.into(),
-            tokens: draft.tokens.into(),
+            tokens: exact(draft.tokens),
             prompt_len: u32::try_from(draft.prompt_len).expect("no longer than the tokens"),
-            logprobs: draft.logprobs.map(Vec::into_boxed_slice),
+            logprobs: draft.logprobs.map(exact),
             sampled,
             versions,
             token_rewards: draft
@@ -234,6 +234,14 @@ impl TryFrom<Draft> for Rollout {
             exact: !draft.retokenised,
         })
     }
+}
+
+/// The values in memory of their size.
+///
+/// A reader that does not know the length in advance doubles its room until all fits, and allocators that are
+/// asked to shrink a block leave it where it is: up to half of it would be held for nothing.
+fn exact<T: Copy>(values: Vec<T>) -> Box<[T]> {
+    if values.capacity() == values.len() { values.into_boxed_slice() } else { values.as_slice().into() }
 }
 
 /// Every value of the field is as it must be, or the first that is not.
