@@ -8,7 +8,26 @@ import numpy as np
 import numpy.typing as npt
 
 __version__: str
-__all__: list[str]
+__all__ = [
+    "Drift",
+    "MaskedTokens",
+    "Masks",
+    "Rollout",
+    "RolloutMetadata",
+    "Tokenizer",
+    "__version__",
+    "balance",
+    "concat",
+    "digest",
+    "pack",
+    "plan",
+    "response_len",
+    "rollouts_of",
+    "sequences",
+    "split",
+    "split_lease",
+    "training",
+]
 
 _Given = tuple[str, str, list[int], npt.NDArray[np.uint8]]
 _Made = tuple[str, str, list[int], npt.NDArray[np.uint8]]

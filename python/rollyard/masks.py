@@ -50,7 +50,7 @@ class MultiTurnLossMaskGenerator:
     def get_loss_mask(self, messages: Messages, tools: Tools = None, **kwargs: Any) -> LossMask:
         """Token ids, and a 1 for each that is trained on. Further names are variables of the template."""
         if self._function is not None:
-            return self._function(self, messages, tools, **kwargs)
+            return MaskedTokens(*self._function(self, messages, tools, **kwargs)).to_lists()
         # A class that has types of its own, asked for one that it has not, must not get another's mask.
         masks = self.masks if self.tokenizer_type in Masks.kinds() else self._built_in(self.tokenizer_type)
         return masks.mask(messages, tools, kwargs).to_lists()

@@ -95,7 +95,8 @@ pub(crate) fn rollouts_of(
     let mut read = Vec::with_capacity(items.len());
     for (nth, ((item, rollout), version)) in items.iter().zip(rollouts).zip(versions).enumerate() {
         let named = |error: String| RolloutError::new_err(format!("{}: {error}", item.name(nth)));
-        let mut rollout = made(py, item, rollout, masks.as_ref())?.map_err(|error| named(error.to_string()))?;
+        let mut rollout =
+            made(py, item, rollout, masks.as_ref())?.map_err(|error| named(error.to_string()))?;
         if let Some(weight_step) = version
             && rollout.metadata.weight_step < 0
         {
@@ -121,7 +122,8 @@ fn made(
     rollout: Result<CoreRollout, ItemTokensError>,
     masks: Option<&ItemMasks<'_>>,
 ) -> PyResult<Result<CoreRollout, ItemTokensError>> {
-    let (Err(ItemTokensError::Tokens(TokensError::Absent)), Some(ItemMasks::Python(masks))) = (&rollout, masks)
+    let (Err(ItemTokensError::Tokens(TokensError::Absent)), Some(ItemMasks::Python(masks))) =
+        (&rollout, masks)
     else {
         return Ok(rollout);
     };

@@ -10,6 +10,7 @@ pub mod encode;
 pub mod template;
 
 mod model;
+mod spares;
 
 pub mod mask;
 
