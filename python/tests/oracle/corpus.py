@@ -91,7 +91,10 @@ TOOLS: list[dict[str, Json]] = [
         "x-odd": [1e22, 1e-7, 0.1, 100000000000000000000],
     },
 ]
-DOCUMENTS = [{"title": "Doc 1", "text": "The sky is blue."}, {"title": "Zwei", "text": "", "score": 0.5}]
+DOCUMENTS: list[dict[str, Json]] = [
+    {"title": "Doc 1", "text": "The sky is blue."},
+    {"title": "Zwei", "text": "", "score": 0.5},
+]
 
 
 @dataclass

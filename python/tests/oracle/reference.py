@@ -23,6 +23,10 @@ class ReferenceMasks:
     def __init__(self, tokenizer: Any, kind: str) -> None:
         self.tokenizer = tokenizer
         self.kind = kind
+        added = tokenizer.added_tokens_decoder
+        self.special = {number for number, token in added.items() if token.special}
+        if kind not in ("qwen", "qwen3"):
+            return
         one = self.ids([DUMMY])
         two = self.ids([DUMMY, DUMMY])
         self.block_len = len(two) - len(one)
@@ -37,7 +41,8 @@ class ReferenceMasks:
         )
 
     def get_loss_mask(self, messages: list[Message], tools: Any = None) -> Masked:
-        return getattr(self, f"_{self.kind}")(messages, tools)
+        masked: Masked = getattr(self, f"_{self.kind}")(messages, tools)
+        return masked
 
     def _qwen(self, messages: list[Message], tools: Any) -> Masked:
         out: Masked = ([], [])
@@ -91,8 +96,51 @@ class ReferenceMasks:
         mask = [int(any(trained[start:end])) for start, end in encoded["offset_mapping"]]
         return list(encoded["input_ids"]), mask
 
+    def _auto(self, messages: list[Message], tools: Any) -> Masked:
+        """By rendering prefixes: what comes after the prompt of each answer, up to its end-of-turn token."""
+        text = self.tokenizer.apply_chat_template(messages, tools=tools, tokenize=False)
+        encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        spans = prefix_spans(self.tokenizer, messages, tools, text)
+        if spans is None:
+            raise ValueError("a prefix of the conversation does not render to a prefix of the text")
+        return list(encoded["input_ids"]), self.painted(encoded, spans)
+
+    def painted(self, encoded: Any, spans: list[tuple[int, int]]) -> list[int]:
+        """1 on the tokens of the spans, without the space that follows the last special token of each."""
+        ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
+        mask = [0] * len(ids)
+        for start, end in spans:
+            inside = [at for at, (a, b) in enumerate(offsets) if a >= start and b <= end and b > a]
+            specials = [nth for nth, at in enumerate(inside) if ids[at] in self.special]
+            after = inside[specials[-1] + 1 :] if specials else []
+            if specials and not self.tokenizer.decode([ids[at] for at in after]).strip():
+                inside = inside[: specials[-1] + 1]
+            for at in inside:
+                mask[at] = 1
+        return mask
+
     def _distill_qwen(self, messages: list[Message], tools: Any) -> Masked:
         prompt = self.ids(messages[:1], tools, add_generation_prompt=True)
         answer = self.tokenizer(messages[-1]["content"], add_special_tokens=False)["input_ids"]
         trained = int(messages[-1].get("step_loss_mask", 1) == 1)
         return prompt + answer, [0] * len(prompt) + [trained] * len(answer)
+
+
+def prefix_spans(oracle: Any, messages: list[Message], tools: Any, text: str) -> list[tuple[int, int]] | None:
+    """The characters of each answer that is trained on, or `None` where a prefix does not render to one."""
+    spans = []
+    for nth, message in enumerate(messages):
+        if message["role"] != "assistant":
+            continue
+        try:
+            asked = oracle.apply_chat_template(
+                messages[:nth], tools=tools, tokenize=False, add_generation_prompt=True
+            )
+            said = oracle.apply_chat_template(messages[: nth + 1], tools=tools, tokenize=False)
+        except Exception:
+            return None
+        if not (text.startswith(asked) and text.startswith(said)):
+            return None
+        if message.get("step_loss_mask", 1) == 1:
+            spans.append((len(asked), len(said)))
+    return spans

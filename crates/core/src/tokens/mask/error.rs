@@ -56,8 +56,8 @@ pub enum MaskError {
          last is from {role}; use the type \"auto\""
     )]
     NotAPair { len: usize, role: String },
-    #[error("message {message} ({role}): the content must be a string for the type \"distill_qwen\"")]
-    NotText { message: usize, role: String },
+    #[error("message {message} ({role}): the content is {found}, but must be a string")]
+    NotText { message: usize, role: String, found: String },
     #[error(
         "the tokens part from the template's own rendering of the whole conversation at token {at}: \
          {masked:?} here, {whole:?} there"

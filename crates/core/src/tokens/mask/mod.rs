@@ -109,6 +109,13 @@ fn check_messages(messages: &[Message]) -> Result<(), MaskError> {
         if !has("content") && !speaks_otherwise {
             return Err(MaskError::NoContent { message, role: role.to_owned() });
         }
+        let content = said.get("content").filter(|content| {
+            !matches!(content.kind(), ValueKind::String | ValueKind::Seq | ValueKind::None)
+        });
+        if let Some(content) = content {
+            let found = error::head(&content.to_string());
+            return Err(MaskError::NotText { message, role: role.to_owned(), found });
+        }
     }
     Ok(())
 }

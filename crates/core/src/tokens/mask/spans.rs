@@ -1,18 +1,22 @@
 //! Where the answers stand in the rendering of a whole conversation.
 //!
-//! Three proofs, tried in this order for each answer:
+//! An engine that is asked for an answer is given the messages before it and the generation prompt; what it
+//! then has to write is the answer. So the proof of a place in the whole is that the template writes there
+//! what it writes at the end of that shorter conversation. Templates shorten earlier turns when more follow
+//! (they drop reasoning), so that the two differ further ahead; each answer is therefore looked for in three
+//! ways, of which the first that holds is taken:
 //!
-//! 1. The messages before it, with the generation prompt, render to a prefix of the whole, and so do the
-//!    messages up to and with it. What lies between is the answer.
-//! 2. The whole without the answer is the whole with one stretch cut out, and that stretch begins with the
-//!    generation prompt. This holds where a template shortens earlier turns (drops their reasoning), which
-//!    breaks the first proof.
-//! 3. Neither: the answer cannot be told from its surroundings, which is an error.
+//! 1. *By prefix*: the shorter conversation is a prefix of the whole.
+//! 2. *By the answer before*: what the template puts between two answers follows the earlier one.
+//! 3. *By removal*: the whole without the answer is the whole with one stretch cut out, and that stretch
+//!    begins with the generation prompt.
+//!
+//! Where none holds, the answer cannot be told from its surroundings, which is an error.
 
 use std::ops::Range;
 
 use super::error::{head, tail};
-use super::{MaskError, is_assistant};
+use super::{MaskError, is_assistant, render};
 use crate::tokens::Tokenizer;
 use crate::tokens::template::{Message, Render};
 
@@ -20,13 +24,13 @@ use crate::tokens::template::{Message, Render};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) message: usize,
-    /// Where its turn begins, with the generation prompt.
-    pub(super) turn: usize,
     pub(super) bytes: Range<usize>,
 }
 
-/// Opens a block of reasoning; some templates put it in the generation prompt but not in earlier turns.
+/// Opens and closes a block of reasoning; some templates put one in the generation prompt or before the last
+/// answer, but not in earlier turns.
 const THINK: &str = "<think>";
+const THINK_END: &str = "</think>";
 
 /// The answers of a conversation whose rendering is `whole`.
 pub(super) fn answers(
@@ -35,24 +39,55 @@ pub(super) fn answers(
     how: &Render<'_>,
     whole: &str,
 ) -> Result<Vec<Answer>, MaskError> {
-    let mut answers = Vec::new();
-    let mut from = 0;
-    for (message, said) in messages.iter().enumerate() {
-        if !is_assistant(said) {
-            continue;
+    let mut found: Vec<Answer> = Vec::new();
+    let mut before: Option<Shorter> = None;
+    for (message, _) in messages.iter().enumerate().filter(|(_, said)| is_assistant(said)) {
+        if message == 0 {
+            return Err(MaskError::Unprompted { message });
         }
         let search = Search { tokenizer, messages, how, whole, message };
-        if answers.is_empty() {
-            search.check_prompted()?;
-        }
-        let answer = match search.by_prefix() {
-            Ok(answer) => answer,
-            Err(failure) => search.by_removal(from)?.ok_or_else(|| failure.into_error(&search))?,
-        };
-        from = answer.bytes.end;
-        answers.push(answer);
+        let shorter = search.shorter()?;
+        let from = found.last().map_or(0, |answer| answer.bytes.end);
+        let bytes = search
+            .by_prefix(&shorter)
+            .or_else(|| search.by_answer_before(&shorter, before.as_ref()?, from))
+            .or_else(|| search.by_removal(&shorter, from))
+            .ok_or_else(|| search.parts(&shorter))?;
+        found.push(Answer { message, bytes });
+        before = Some(shorter);
     }
-    Ok(answers)
+    Ok(found)
+}
+
+/// The conversation up to an answer.
+struct Shorter {
+    /// Without the answer, with the generation prompt.
+    asked: String,
+    /// With the answer.
+    said: String,
+}
+
+impl Shorter {
+    /// The text that makes the model answer: all of it, and without an opened block of reasoning.
+    fn asked_ways(&self) -> impl Iterator<Item = &str> {
+        let opened = self.asked.rfind(THINK).filter(|at| is_block(self.asked.get(*at..).unwrap_or_default()));
+        let bare = opened.and_then(|at| self.asked.get(..at));
+        std::iter::once(self.asked.as_str()).chain(bare)
+    }
+
+    /// The answer as it is written at the end: all of it, and without a block of reasoning at its beginning.
+    fn answer_ways(&self) -> impl Iterator<Item = &str> {
+        self.asked_ways().filter_map(|asked| self.said.strip_prefix(asked)).flat_map(|answer| {
+            let block = answer.strip_prefix(THINK).and_then(|rest| rest.split_once(THINK_END));
+            let rest = block.map(|(_, rest)| rest.trim_start_matches('\n')).filter(|rest| !rest.is_empty());
+            std::iter::once(answer).chain(rest)
+        })
+    }
+}
+
+/// Whether nothing but a block of reasoning, empty or opened, is left of a generation prompt.
+fn is_block(text: &str) -> bool {
+    text.replace(THINK, "").replace(THINK_END, "").trim().is_empty()
 }
 
 struct Search<'a> {
@@ -63,125 +98,100 @@ struct Search<'a> {
     message: usize,
 }
 
-/// A rendering that is not a prefix of the whole, or none at all.
-enum NoPrefix {
-    Parts { rendered: String },
-    Refused(MaskError),
-}
-
 impl Search<'_> {
+    fn shorter(&self) -> Result<Shorter, MaskError> {
+        let asking = Render { add_generation_prompt: true, ..*self.how };
+        let asked = render(self.tokenizer, self.before(), &asking)?.text;
+        let is_last = self.message + 1 == self.messages.len();
+        let said = if is_last {
+            self.whole.to_owned()
+        } else {
+            let with = self.messages.get(..=self.message).unwrap_or_default();
+            render(self.tokenizer, with, self.how)?.text
+        };
+        Ok(Shorter { asked, said })
+    }
+
     fn before(&self) -> &[Message] {
         self.messages.get(..self.message).unwrap_or_default()
     }
 
-    fn with(&self) -> &[Message] {
-        self.messages.get(..=self.message).unwrap_or_default()
+    fn by_prefix(&self, shorter: &Shorter) -> Option<Range<usize>> {
+        let starts = shorter.asked_ways().filter(|asked| self.whole.starts_with(asked)).map(str::len);
+        self.first_answer(shorter, starts)
     }
 
-    /// Without a generation prompt, what the template puts before an answer would count as the answer.
-    fn check_prompted(&self) -> Result<(), MaskError> {
-        if self.message == 0 {
-            return Err(MaskError::Unprompted { message: 0 });
-        }
-        let plain = self.tokenizer.render(self.before(), self.how)?.text;
-        let asked = self.tokenizer.render(self.before(), &self.asking())?.text;
-        if asked == plain { Err(MaskError::NoGenerationPrompt { tail: tail(&plain) }) } else { Ok(()) }
-    }
-
-    fn asking(&self) -> Render<'_> {
-        Render { add_generation_prompt: true, ..*self.how }
-    }
-
-    /// The length of a rendering that the whole begins with.
-    fn prefix(&self, messages: &[Message], how: &Render<'_>) -> Result<usize, NoPrefix> {
-        let rendered = self.tokenizer.render(messages, how);
-        let rendered = rendered.map_err(|error| NoPrefix::Refused(error.into()))?.text;
-        if self.whole.starts_with(&rendered) { Ok(rendered.len()) } else { Err(NoPrefix::Parts { rendered }) }
-    }
-
-    fn by_prefix(&self) -> Result<Answer, NoPrefix> {
-        let start = self.prefix(self.before(), &self.asking())?;
-        let is_last = self.message + 1 == self.messages.len();
-        let end = if is_last { self.whole.len() } else { self.prefix(self.with(), self.how)? };
-        if end < start {
-            let rendered = self.whole.get(..end).unwrap_or_default().to_owned();
-            return Err(NoPrefix::Parts { rendered });
-        }
-        Ok(Answer { message: self.message, turn: start, bytes: start..end })
-    }
-
-    /// `None` where the whole without the message is not the whole with a stretch cut out.
-    fn by_removal(&self, from: usize) -> Result<Option<Answer>, MaskError> {
-        let Some(prompts) = self.generation_prompts() else { return Ok(None) };
-        let rest: Vec<Message> = self.before().iter().chain(self.after()).cloned().collect();
-        let Ok(without) = self.tokenizer.render(&rest, self.how) else { return Ok(None) };
-        let without = without.text;
-        let Some(len) = self.whole.len().checked_sub(without.len()) else { return Ok(None) };
-        // The stretch may begin anywhere from where the tails agree to where the heads part.
-        let shared = shared_head(self.whole, &without);
-        let tails = shared_tail(self.whole, &without);
-        let first = (without.len() - tails.min(without.len())).max(from);
-        let mut found = None;
-        for start in (first..=shared).filter(|start| self.whole.is_char_boundary(*start)) {
-            let Some(stretch) = self.whole.get(start..start + len) else { continue };
-            let Some(prompt) = prompts.iter().find(|prompt| stretch.starts_with(prompt.as_str())) else {
-                continue;
-            };
-            // Two places that both fit prove neither.
-            if found.is_some() {
-                return Ok(None);
-            }
-            let bytes = start + prompt.len()..start + len;
-            found = Some(Answer { message: self.message, turn: start, bytes });
-        }
-        Ok(found)
-    }
-
-    fn after(&self) -> &[Message] {
-        self.messages.get(self.message + 1..).unwrap_or_default()
-    }
-
-    /// What the template adds to make the model answer here: all of it, and without an opened block of
-    /// reasoning. `None` if it adds nothing, or refuses.
-    fn generation_prompts(&self) -> Option<Vec<String>> {
-        let plain = self.tokenizer.render(self.before(), self.how).ok()?.text;
-        let asked = self.tokenizer.render(self.before(), &self.asking()).ok()?.text;
-        let prompt = asked.strip_prefix(&plain).filter(|prompt| !prompt.is_empty())?;
-        let mut prompts = vec![prompt.to_owned()];
-        if let Some((header, _)) = prompt.split_once(THINK)
-            && !header.is_empty()
-        {
-            prompts.push(header.to_owned());
-        }
-        Some(prompts)
-    }
-}
-
-impl NoPrefix {
-    fn into_error(self, search: &Search<'_>) -> MaskError {
-        let rendered = match self {
-            Self::Refused(error) => return error,
-            Self::Parts { rendered } => rendered,
+    /// The text between the answer before and this one, as the shorter conversation has it, follows the
+    /// former in the whole.
+    fn by_answer_before(&self, shorter: &Shorter, before: &Shorter, from: usize) -> Option<Range<usize>> {
+        let rest = self.whole.get(from..)?;
+        let between = |asked: &'_ str| -> Option<usize> {
+            let answered = before
+                .asked_ways()
+                .filter_map(|way| asked.strip_prefix(way))
+                .flat_map(|tail| before.answer_ways().filter_map(move |answer| tail.strip_prefix(answer)));
+            answered.filter(|between| rest.starts_with(between)).map(|between| from + between.len()).next()
         };
-        let at = shared_head(search.whole, &rendered);
+        self.first_answer(shorter, shorter.asked_ways().filter_map(between))
+    }
+
+    /// The first start where the answer stands in the whole as the shorter conversation has it.
+    fn first_answer(&self, shorter: &Shorter, starts: impl Iterator<Item = usize>) -> Option<Range<usize>> {
+        let stands_at = |start: usize| {
+            let rest = self.whole.get(start..)?;
+            let mut ways = shorter.answer_ways();
+            ways.find(|answer| rest.starts_with(answer)).map(|answer| start..start + answer.len())
+        };
+        starts.into_iter().find_map(stands_at)
+    }
+
+    fn by_removal(&self, shorter: &Shorter, from: usize) -> Option<Range<usize>> {
+        let after = self.messages.get(self.message + 1..)?;
+        let rest: Vec<Message> = self.before().iter().chain(after).cloned().collect();
+        let plain = self.tokenizer.render(self.before(), self.how).ok()?.text;
+        let prompts: Vec<&str> = shorter
+            .asked_ways()
+            .filter_map(|asked| asked.strip_prefix(plain.as_str()))
+            .filter(|prompt| !prompt.is_empty())
+            .collect();
+        let without = self.tokenizer.render(&rest, self.how).ok()?.text;
+        let len = self.whole.len().checked_sub(without.len())?;
+        // The stretch may begin anywhere from where the tails agree to where the heads part.
+        let first = without.len().saturating_sub(shared_tail(self.whole, &without)).max(from);
+        let mut found = None;
+        for start in first..=shared_head(self.whole, &without) {
+            let Some(stretch) = self.whole.get(start..start + len) else { continue };
+            let Some(prompt) = prompts.iter().find(|prompt| stretch.starts_with(**prompt)) else { continue };
+            // Two places that both fit prove neither.
+            if found.replace(start + prompt.len()..start + len).is_some() {
+                return None;
+            }
+        }
+        found
+    }
+
+    /// Where the shorter conversation and the whole part.
+    fn parts(&self, shorter: &Shorter) -> MaskError {
+        let alone = if self.whole.starts_with(&shorter.asked) { &shorter.said } else { &shorter.asked };
+        let at = shared_head(self.whole, alone);
         let around = |text: &str| {
             let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
             format!("{}{}", tail(before), head(after))
         };
-        let hint = if rendered.contains(THINK) {
+        let hint = if shorter.said.contains(THINK) {
             "; \"qwen3\" renders every message by itself and keeps its reasoning"
         } else {
             ""
         };
-        let (alone, whole) = (around(&rendered), around(search.whole));
-        MaskError::Rewritten { message: search.message, at, alone, whole, hint }
+        let (alone, whole) = (around(alone), around(self.whole));
+        MaskError::Rewritten { message: self.message, at, alone, whole, hint }
     }
 }
 
 /// How many bytes two texts share at their beginning, to a whole character.
 fn shared_head(one: &str, other: &str) -> usize {
     let mut shared = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-    while !one.is_char_boundary(shared) {
+    while !(one.is_char_boundary(shared) && other.is_char_boundary(shared)) {
         shared -= 1;
     }
     shared

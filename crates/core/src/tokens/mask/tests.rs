@@ -131,6 +131,34 @@ fn reasoning_that_the_template_drops_is_found_missing_not_guessed() {
 }
 
 #[test]
+fn steps_between_tool_results_are_found_where_the_template_thinks_last() {
+    // The template writes an empty block of reasoning before the last answer, but not before earlier ones.
+    let talk = json!([
+        {"role": "user", "content": "One and two?"},
+        {"role": "assistant", "content": "First."},
+        {"role": "tool", "content": "1"},
+        {"role": "assistant", "content": "Second."},
+        {"role": "tool", "content": "2"},
+        {"role": "assistant", "content": "Third."},
+    ]);
+    let texts = trained(&masks(THINKING, "auto"), &talk);
+    assert_eq!(texts.len(), 3, "{texts:?}");
+    for (text, said) in texts.iter().zip(["First.<|im_end|>", "Second.<|im_end|>", "Third.<|im_end|>"]) {
+        assert!(text.ends_with(said), "{texts:?}");
+    }
+    // Reasoning before the last question is dropped, in the middle of steps too.
+    let mut talk = talk;
+    for (nth, thought) in [(1, "a"), (3, "b"), (5, "c")] {
+        let said = talk[nth]["content"].as_str().unwrap().to_owned();
+        talk[nth]["content"] = json!(format!("<think>\n{thought}\n</think>\n\n{said}"));
+    }
+    talk.as_array_mut().unwrap().push(json!({"role": "user", "content": "Sure?"}));
+    talk.as_array_mut().unwrap().push(json!({"role": "assistant", "content": "Yes."}));
+    let texts = trained(&masks(THINKING, "auto"), &talk);
+    assert_eq!(texts[..3], ["First.<|im_end|>", "Second.<|im_end|>", "Third.<|im_end|>"]);
+}
+
+#[test]
 fn templates_that_mark_what_is_generated_are_believed() {
     let talk = json!([
         {"role": "user", "content": "One?"},
@@ -153,6 +181,23 @@ fn other_families_are_masked_by_auto() {
     ]);
     let texts = trained(&masks_of(LLAMA3, LLAMA, "auto"), &talk);
     assert_eq!(texts, ["Two.<|eot|>", "Four.<|eot|>"]);
+}
+
+#[test]
+fn without_a_generation_prompt_the_model_writes_all_that_follows() {
+    let bare = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";
+    let talk = json!([{"role": "user", "content": "One?"}, {"role": "assistant", "content": "Two."}]);
+    assert_eq!(trained(&masks(bare, "auto"), &talk), ["assistant: Two.\n"]);
+}
+
+#[test]
+fn an_empty_block_of_reasoning_is_cut_as_slime_cuts_it() {
+    // Both newlines are one token, of which the second is not the opened block's.
+    let talk = json!([
+        {"role": "user", "content": "One?"},
+        {"role": "assistant", "content": "<think>\n\n</think>\n\nTwo."},
+    ]);
+    assert_eq!(trained(&masks(THINKING, "qwen3_5"), &talk), ["\n\n</think>\n\nTwo.<|im_end|>\n"]);
 }
 
 #[test]
@@ -182,6 +227,7 @@ fn bad_messages_are_refused_by_place_and_role() {
         (json!([{"content": "x"}]), "message 0 has no role"),
         (json!([user, {"role": "assistant", "content": null}]), "message 1 (assistant) has no content"),
         (json!([{"role": "user"}]), "message 0 (user) has no content"),
+        (json!([{"role": "user", "content": 7}]), "message 0 (user): the content is 7, but must be a string"),
         (json!([{"role": "user", "content": part}]), "message 0 (user) has content in parts"),
     ];
     for (talk, expected) in cases {
@@ -208,8 +254,6 @@ fn per_message_rules_refuse_templates_they_are_not_made_for() {
     assert!(error.contains("only user, then assistant"), "{error}");
     let silent = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";
     let error = refusal(&masks(silent, "qwen3"), &tool_talk());
-    assert!(error.contains("no generation prompt"), "{error}");
-    let error = refusal(&masks(silent, "auto"), &tool_talk());
     assert!(error.contains("no generation prompt"), "{error}");
     let answer_first = json!([{"role": "assistant", "content": "Hello."}]);
     let error = refusal(&masks(PLAIN, "auto"), &answer_first);

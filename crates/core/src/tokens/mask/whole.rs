@@ -31,14 +31,18 @@ impl MaskRule for Qwen35 {
         let encoded = encoder.encode_with_ends(&whole)?;
         let mut spans = Vec::new();
         for answer in answers(tokenizer, messages, how, &whole)? {
-            let is_opened =
-                whole.get(answer.bytes.start..).is_some_and(|text| text.starts_with(THINK_OPENED));
-            let start = answer.bytes.start + if is_opened { THINK_OPENED.len() } else { 0 };
             let cut = |at: usize| {
                 let found = tokens_until(encoder, &whole, &encoded, at);
                 found.map_err(|error| error.in_message(answer.message, "assistant"))
             };
-            spans.push(Trained { message: answer.message, tokens: cut(start)?..cut(answer.bytes.end)? });
+            let (mut start, end) = (cut(answer.bytes.start)?, cut(answer.bytes.end)?);
+            let text = whole.get(answer.bytes.start..).unwrap_or_default();
+            if text.starts_with(THINK_OPENED) {
+                // The newline may be one token with the next, in an empty block; such a token is trained on.
+                let opened = answer.bytes.start + THINK_OPENED.len();
+                start = encoded.ends.partition_point(|token_end| *token_end as usize <= opened);
+            }
+            spans.push(Trained { message: answer.message, tokens: start..end });
         }
         let mask = paint(encoded.ids.len(), &spans, |message| messages.get(message).is_none_or(is_trained));
         let messages = spans
@@ -72,7 +76,7 @@ impl MaskRule for DistillQwen {
             return Err(MaskError::NotAPair { len: messages.len(), role });
         }
         let Some(text) = answer.get("content").and_then(Value::as_str) else {
-            return Err(MaskError::NotText { message: 1, role });
+            return Err(MaskError::NotText { message: 1, role, found: "in parts".to_owned() });
         };
         let asking = Render { add_generation_prompt: true, ..*how };
         let prompt = tokenizer.render(std::slice::from_ref(prompt), &asking)?.text;
