@@ -99,7 +99,7 @@ def tensor_dict(
 
 def training_batch(
     rollouts: Sequence[Rollout],
-    advantages: Sequence[float],
+    advantages: Iterable[float],
     *,
     max_tokens: int | None = None,
     pad_token_id: int = 0,
@@ -163,12 +163,13 @@ def _numpy(tensor: Any) -> tuple[Array, str, _Back]:
     return array, str(array.dtype), _as_numpy
 
 
-def _as_numpy(array: Array, dtype: str, shape: list[int]) -> Array:
+def _as_numpy(array: Array, dtype: Any, shape: list[int]) -> Array:
     if dtype == "bfloat16":
         import ml_dtypes
 
-        return array.view(ml_dtypes.bfloat16).reshape(shape)
-    return array.view(dtype).reshape(shape)
+        dtype = ml_dtypes.bfloat16
+    typed: Array = array.view(dtype).reshape(shape)
+    return typed
 
 
 def _as_torch(array: Array, dtype: str, shape: list[int]) -> Any:
@@ -192,5 +193,9 @@ def _as_jax(array: Array, dtype: str, shape: list[int]) -> Any:
 def _dict(made: list[_Made], backs: Mapping[str, _Back] | None = None) -> TensorDict:
     backs = backs or {}
     # What was not given, such as `cu_seqlens`, is of the kind that was.
-    usual = next(iter(backs.values()), _as_numpy)
-    return {key: backs.get(key, usual)(array, dtype, shape) for key, dtype, shape, array in made}
+    usual: _Back = next(iter(backs.values()), _as_numpy)
+    made_by_key: TensorDict = {}
+    for key, dtype, shape, array in made:
+        back = backs.get(key, usual)
+        made_by_key[key] = back(array, dtype, shape)
+    return made_by_key

@@ -250,6 +250,9 @@ impl From<Masked> for MaskedTokens {
     }
 }
 
+/// Where a stretch begins and ends.
+type Span = (usize, usize);
+
 /// Where sampled tokens are not those that their text would give.
 #[pyclass(frozen, eq, get_all, module = "rollyard")]
 #[derive(PartialEq)]
@@ -259,14 +262,14 @@ pub(crate) struct Drift {
     /// Tokens of the text that were not sampled.
     rendered_tokens: usize,
     /// Each place as ((start, end) in the sampled tokens, (start, end) in the text's).
-    regions: Vec<((usize, usize), (usize, usize))>,
+    regions: Vec<(Span, Span)>,
 }
 
 #[pymethods]
 impl Drift {
     #[new]
-    fn new(regions: Vec<((usize, usize), (usize, usize))>) -> Self {
-        let len = |(start, end): (usize, usize)| end.saturating_sub(start);
+    fn new(regions: Vec<(Span, Span)>) -> Self {
+        let len = |(start, end): Span| end.saturating_sub(start);
         Self {
             sampled_tokens: regions.iter().map(|(sampled, _)| len(*sampled)).sum(),
             rendered_tokens: regions.iter().map(|(_, rendered)| len(*rendered)).sum(),
@@ -274,7 +277,7 @@ impl Drift {
         }
     }
 
-    fn __getnewargs__(&self) -> (Vec<((usize, usize), (usize, usize))>,) {
+    fn __getnewargs__(&self) -> (Vec<(Span, Span)>,) {
         (self.regions.clone(),)
     }
 

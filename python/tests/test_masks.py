@@ -67,7 +67,7 @@ def test_a_step_that_is_not_to_be_trained_is_not(tokenizer: Tokenizer, kind: str
 @pytest.mark.parametrize("kind", TEXTS)
 def test_tools_go_to_the_template(tokenizer: Tokenizer, kind: str) -> None:
     calls = [{"function": {"name": "add", "arguments": {"x": 2}}}]
-    messages = [
+    messages: list[dict[str, Any]] = [
         QUESTION,
         {"role": "assistant", "content": "", "tool_calls": calls},
         {"role": "tool", "content": "4"},
@@ -238,7 +238,7 @@ def test_a_mask_of_another_length_is_refused(tokenizer: Tokenizer, custom: None)
 
 
 def test_a_tokenizer_is_given_in_many_ways(model: pathlib.Path, tokenizer: Tokenizer) -> None:
-    theirs = transformers.PreTrainedTokenizerFast(
+    theirs = transformers.PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_file=str(model / "tokenizer.json"),
         chat_template=(model / "chat_template.jinja").read_text(),
         eos_token="<|im_end|>",

@@ -90,13 +90,13 @@ def test_jax_arrays_that_come_back_are_memory_of_rust() -> None:
     seen: list[int] = []
     shared = jax.dlpack.from_dlpack
 
-    def watch(array: Array) -> jax.Array:
+    def watch(array: Array) -> Any:
         seen.append(array.ctypes.data)
         return shared(array)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax.dlpack, "from_dlpack", watch)
-        [batch] = [concat_padded_tensors([given, given])]
+        batch = concat_padded_tensors([given, given])
     assert seen == [batch["x"].unsafe_buffer_pointer()]
 
 
@@ -155,7 +155,7 @@ def test_memory_lives_as_long_as_anybody_shows_it() -> None:
 def test_memory_is_freed_with_the_last_array() -> None:
     batch = tensor_dict(make_rollouts(8))
     # Rust's owner cannot be watched; the array right above it can, and it holds the only reference.
-    watched = weakref.ref(batch["input_ids"].base)  # type: ignore[arg-type]
+    watched = weakref.ref(batch["input_ids"].base)
     row = batch["input_ids"][0, 1:]
     del batch
     gc.collect()

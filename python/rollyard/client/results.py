@@ -191,5 +191,8 @@ class Granted:
         if told is None:
             return None
         lease, until_ms, meta, groups = told
-        read_groups = tuple(Group(*facts, tuple(items)) for *facts, items in groups)
-        return cls(lease, until_ms, json.loads(meta) or {}, read_groups)
+        read_groups = (
+            Group(group, instance_id, round, versions, tuple(items))
+            for group, instance_id, round, versions, items in groups
+        )
+        return cls(lease, until_ms, json.loads(meta) or {}, tuple(read_groups))
