@@ -1,9 +1,9 @@
 """Rollyard: the yard between inference engines and a trainer in LLM reinforcement learning.
 
-`Tokenizer` and `MultiTurnLossMaskGenerator` make tokens and masks of conversations, `Rollout` holds one to the
-token, `tensor_dict` and `training_batch` lay many out as arrays that numpy, torch and JAX share without a copy.
-`Client` and `AsyncClient` write rollouts to a server and lease groups from it. Importing this starts nothing,
-so a process may fork afterwards.
+`Tokenizer` and `MultiTurnLossMaskGenerator` make tokens and masks of conversations, `Rollout` holds one to
+the token, `tensor_dict` and `training_batch` lay many out as arrays that numpy, torch and JAX share without a
+copy. `Client` and `AsyncClient` write rollouts to a server and lease groups from it. Importing this starts
+nothing, so a process may fork afterwards.
 """
 
 from rollyard._rollyard import Drift, MaskedTokens, Rollout, RolloutMetadata, Tokenizer, __version__

@@ -1,6 +1,6 @@
 """The native part: what is in python/src."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, final, overload
 
@@ -8,6 +8,26 @@ import numpy as np
 import numpy.typing as npt
 
 __version__: str
+__all__ = [
+    "Drift",
+    "MaskedTokens",
+    "Masks",
+    "Rollout",
+    "RolloutMetadata",
+    "Tokenizer",
+    "__version__",
+    "balance",
+    "concat",
+    "digest",
+    "pack",
+    "plan",
+    "response_len",
+    "rollouts_of",
+    "sequences",
+    "split",
+    "split_lease",
+    "training",
+]
 
 _Given = tuple[str, str, list[int], npt.NDArray[np.uint8]]
 _Made = tuple[str, str, list[int], npt.NDArray[np.uint8]]
@@ -64,6 +84,8 @@ class Tokenizer:
     def path(self) -> str:
         """`fast`, or `tokenizers` with the reason why not."""
     def __len__(self) -> int: ...
+    def __copy__(self) -> Tokenizer: ...
+    def __deepcopy__(self, _memo: Any, /) -> Tokenizer: ...
 
 @final
 class MaskedTokens:
@@ -83,11 +105,14 @@ class MaskedTokens:
     def to_lists(self) -> tuple[list[int], list[int]]:
         """Ids and mask as plain lists."""
     def __len__(self) -> int: ...
+    def __copy__(self) -> MaskedTokens: ...
+    def __deepcopy__(self, _memo: Any, /) -> MaskedTokens: ...
 
 @final
 class Drift:
     """Where sampled tokens are not those that their text would give."""
 
+    def __new__(cls, regions: list[tuple[tuple[int, int], tuple[int, int]]]) -> Drift: ...
     @property
     def sampled_tokens(self) -> int:
         """Sampled tokens that the text would not give."""
@@ -106,9 +131,10 @@ class Masks:
     def __new__(cls, tokenizer: Tokenizer, kind: str) -> Masks: ...
     @staticmethod
     def kinds() -> list[str]: ...
-    def mask(
-        self, messages: _Messages, tools: _Tools, strict: bool, kwargs: dict[str, Any] | None
-    ) -> MaskedTokens: ...
+    def mask(self, messages: _Messages, tools: _Tools, kwargs: dict[str, Any] | None) -> MaskedTokens: ...
+    def check_whole(
+        self, messages: _Messages, tools: _Tools, kwargs: dict[str, Any] | None, masked: MaskedTokens
+    ) -> None: ...
     def mask_all(
         self, conversations: Sequence[_Messages], tools: _Tools, kwargs: dict[str, Any] | None
     ) -> list[MaskedTokens]: ...
@@ -118,6 +144,7 @@ class Masks:
     def texts(self, ids: Any, mask: Any) -> list[str]: ...
 
 def response_len(mask: Any) -> int: ...
+
 @final
 class RolloutMetadata:
     """Where a rollout came from: attached by the worker after the environment is done."""
@@ -156,9 +183,13 @@ class Rollout:
         exact: bool = True,
     ) -> Rollout: ...
     @staticmethod
-    def from_item(item: dict[str, Any] | str | bytes, *, masks: Masks | None = None) -> Rollout:
-        """The rollout of an item as the yard keeps it: with the tokens it carries, or, where `masks` are given,
-        else with those of its messages."""
+    def from_item(
+        item: Mapping[str, Any] | str | bytes,
+        *,
+        masks: Masks | Callable[[bytes], MaskedTokens] | None = None,
+    ) -> Rollout:
+        """The rollout of an item as the yard keeps it: with the tokens it carries, or else, where `masks` are
+        given, with those of its messages."""
     @property
     def env_name(self) -> str: ...
     @property
@@ -209,11 +240,22 @@ class Rollout:
     def with_metadata(self, metadata: RolloutMetadata) -> Rollout:
         """The same rollout with other metadata; the original stays as it is."""
     def __len__(self) -> int: ...
+    def __copy__(self) -> Rollout: ...
+    def __deepcopy__(self, _memo: Any, /) -> Rollout: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
 
+def rollouts_of(
+    items: Sequence[Mapping[str, Any] | str | bytes],
+    versions: Sequence[int | None],
+    masks: Masks | Callable[[bytes], MaskedTokens] | None,
+) -> list[Rollout]: ...
+def split_lease(
+    content: bytes,
+) -> tuple[int, int, bytes, list[tuple[int, str, int, tuple[int, int] | None, list[bytes]]]] | None: ...
 def concat(dicts: list[list[_Given]], pad_value: float) -> list[_Made]: ...
 def split(dict: list[_Given], sizes: list[int] | None) -> list[list[_Made]]: ...
 def plan(lengths: list[int], max_tokens: int) -> list[list[int]]: ...
-def flatten(dict: list[_Given], bins: list[list[int]]) -> list[list[_Made]]: ...
+def pack(dict: list[_Given], max_tokens: int) -> list[list[_Made]]: ...
 def balance(costs: list[int], ranks: int, equal_size: bool) -> list[list[int]]: ...
 def digest(dict: list[_Given]) -> str: ...
 def sequences(rollouts: list[Rollout], layout: Mapping[str, Any]) -> list[_Made]: ...

@@ -27,7 +27,9 @@ class Message(dict[str, Any]):
         return self["content"]
 
     def __repr__(self) -> str:
-        fields = "".join(f", {key}={value!r}" for key, value in self.items() if key not in ("role", "content"))
+        fields = "".join(
+            f", {key}={value!r}" for key, value in self.items() if key not in ("role", "content")
+        )
         return f"Message({self.role!r}, {self.content!r}{fields})"
 
     def __reduce__(self) -> tuple[Any, ...]:

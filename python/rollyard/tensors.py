@@ -22,7 +22,8 @@ Side = Literal["right", "left"]
 
 _Given = tuple[str, str, list[int], npt.NDArray[np.uint8]]
 _Made = tuple[str, str, list[int], npt.NDArray[np.uint8]]
-_Back = Callable[[Array, str], Any]
+# Bytes, type and shape, as the kind of array that the caller has.
+_Back = Callable[[Array, str, list[int]], Any]
 
 
 class _Layout(TypedDict):
@@ -39,13 +40,9 @@ def concat_padded_tensors(tensor_dicts: Sequence[Mapping[str, Any]], pad_value: 
     Types are kept. `attention_mask` and `loss_mask` are padded with 0 and `versions` with -1, everything else
     with `pad_value`. Dicts with other keys than the first are an error that names them; `[]` gives `{}`.
     """
-    given, backs = [], []
-    for tensors in tensor_dicts:
-        arrays, back = _given(tensors)
-        given.append(arrays)
-        backs.append(back)
-    made = _rollyard.concat(given, pad_value)
-    return _dict(made, backs[0] if backs else _as_numpy)
+    given = [_given(tensors) for tensors in tensor_dicts]
+    made = _rollyard.concat([arrays for arrays, _ in given], pad_value)
+    return _dict(made, given[0][1] if given else {})
 
 
 def split_padded_tensors(batch: Mapping[str, Any], sizes: Sequence[int] | None = None) -> list[TensorDict]:
@@ -53,9 +50,9 @@ def split_padded_tensors(batch: Mapping[str, Any], sizes: Sequence[int] | None =
 
     `attention_mask` says how long a row is, and tensors that run along it are cut with it.
     """
-    given, back = _given(batch)
+    given, backs = _given(batch)
     parts = _rollyard.split(given, None if sizes is None else list(sizes))
-    return [_dict(part, back) for part in parts]
+    return [_dict(part, backs) for part in parts]
 
 
 def pack(lengths: Iterable[int], *, max_tokens: int) -> list[list[int]]:
@@ -71,13 +68,8 @@ def pack_tensors(batch: Mapping[str, Any], *, max_tokens: int) -> list[TensorDic
 
     Each bin has its rows one after the other, `cu_seqlens` for where they begin, and `position_ids`.
     """
-    given, back = _given(batch)
-    mask = batch.get("attention_mask")
-    if mask is None:
-        raise BatchError('the key "attention_mask" is missing, which says how long rows are')
-    lengths = np.asarray(_numpy(mask)[0], dtype=bool).sum(axis=-1).tolist()
-    bins = _rollyard.plan(lengths, max_tokens)
-    return [_dict(flat, back) for flat in _rollyard.flatten(given, bins)]
+    given, backs = _given(batch)
+    return [_dict(flat, backs) for flat in _rollyard.pack(given, max_tokens)]
 
 
 def balance(lengths: Iterable[int], ranks: int, *, equal_size: bool = False) -> list[list[int]]:
@@ -102,12 +94,12 @@ def tensor_dict(
     Values sit on the token they belong to; `logprobs` is there if the rollouts have them.
     """
     layout = _layout(max_tokens, pad_token_id, pad_to_multiple, pad_to, padding_side)
-    return _dict(_rollyard.sequences(list(rollouts), layout), _as_numpy)
+    return _dict(_rollyard.sequences(list(rollouts), layout))
 
 
 def training_batch(
     rollouts: Sequence[Rollout],
-    advantages: Sequence[float],
+    advantages: Iterable[float],
     *,
     max_tokens: int | None = None,
     pad_token_id: int = 0,
@@ -122,7 +114,7 @@ def training_batch(
     """
     layout = _layout(max_tokens, pad_token_id, pad_to_multiple, pad_to, padding_side)
     made = _rollyard.training(list(rollouts), [float(value) for value in advantages], layout)
-    return _dict(made, _as_numpy)
+    return _dict(made)
 
 
 def digest(batch: Mapping[str, Any]) -> str:
@@ -142,15 +134,17 @@ def _layout(
     }
 
 
-def _given(tensors: Mapping[str, Any]) -> tuple[list[_Given], _Back]:
-    """The arrays as bytes, and how to give back what their owner has."""
+def _given(tensors: Mapping[str, Any]) -> tuple[list[_Given], dict[str, _Back]]:
+    """The arrays as bytes, and how to give each back as what its owner has."""
     given: list[_Given] = []
-    back: _Back = _as_numpy
+    backs: dict[str, _Back] = {}
     for key, tensor in tensors.items():
-        array, dtype, back = _numpy(tensor)
+        array, dtype, backs[str(key)] = _numpy(tensor)
+        if array.dtype.hasobject:
+            raise BatchError(f"{key!r} is of type {dtype}, which is no type of numbers")
         array = np.ascontiguousarray(array).reshape(array.shape)
         given.append((str(key), dtype, list(array.shape), array.reshape(-1).view(np.uint8)))
-    return given, back
+    return given, backs
 
 
 def _numpy(tensor: Any) -> tuple[Array, str, _Back]:
@@ -169,28 +163,39 @@ def _numpy(tensor: Any) -> tuple[Array, str, _Back]:
     return array, str(array.dtype), _as_numpy
 
 
-def _as_numpy(array: Array, dtype: str) -> Array:
+def _as_numpy(array: Array, dtype: Any, shape: list[int]) -> Array:
     if dtype == "bfloat16":
         import ml_dtypes
 
-        return array.view(ml_dtypes.bfloat16)
-    return array.view(dtype)
+        dtype = ml_dtypes.bfloat16
+    typed: Array = array.view(dtype).reshape(shape)
+    return typed
 
 
-def _as_torch(array: Array, dtype: str) -> Any:
+def _as_torch(array: Array, dtype: str, shape: list[int]) -> Any:
     import torch
 
-    kind = getattr(torch, dtype)
     if dtype == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).view(kind)
-    return torch.from_numpy(array.view(dtype))
+        return torch.from_numpy(_as_numpy(array, "int16", shape)).view(torch.bfloat16)
+    return torch.from_numpy(_as_numpy(array, dtype, shape))
 
 
-def _as_jax(array: Array, dtype: str) -> Any:
+def _as_jax(array: Array, dtype: str, shape: list[int]) -> Any:
     import jax
 
-    return jax.dlpack.from_dlpack(_as_numpy(array, dtype))
+    typed = _as_numpy(array, dtype, shape)
+    if dtype == "bfloat16":
+        # numpy cannot say it in DLPack.
+        return jax.device_put(typed, jax.devices("cpu")[0])
+    return jax.dlpack.from_dlpack(typed)
 
 
-def _dict(made: list[_Made], back: _Back) -> TensorDict:
-    return {key: back(array, dtype).reshape(shape) for key, dtype, shape, array in made}
+def _dict(made: list[_Made], backs: Mapping[str, _Back] | None = None) -> TensorDict:
+    backs = backs or {}
+    # What was not given, such as `cu_seqlens`, is of the kind that was.
+    usual: _Back = next(iter(backs.values()), _as_numpy)
+    made_by_key: TensorDict = {}
+    for key, dtype, shape, array in made:
+        back = backs.get(key, usual)
+        made_by_key[key] = back(array, dtype, shape)
+    return made_by_key

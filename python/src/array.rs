@@ -6,7 +6,8 @@
 //! Arrays of a rollout are shared by everyone who looks at it, and therefore read-only.
 
 use numpy::ndarray::ArrayView1;
-use numpy::{Element, PyArray1, PyArrayMethods};
+use numpy::npyffi::NPY_ARRAY_WRITEABLE;
+use numpy::{Element, PyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use rollyard_core::batch::Tensor;
 use std::any::Any;
@@ -37,7 +38,11 @@ pub(crate) fn hand_over(py: Python<'_>, mut tensor: Tensor) -> PyResult<Bound<'_
 pub(crate) fn show<'py, T: Element>(owner: Bound<'py, PyAny>, slice: &[T]) -> Bound<'py, PyArray1<T>> {
     #[expect(unsafe_code, reason = "numpy cannot know how long the memory lives; the owner says it")]
     // SAFETY: the slice belongs to the frozen `owner`, which lives as long as the array that has it as base.
-    let array = unsafe { PyArray1::borrow_from_array(&ArrayView1::from(slice), owner) };
-    array.readwrite().make_nonwriteable();
-    array
+    // Nobody else has the array yet, so its flags are ours to set. To ask for write access first would fail
+    // while another thread reads the same memory.
+    unsafe {
+        let array = PyArray1::borrow_from_array(&ArrayView1::from(slice), owner);
+        (*array.as_array_ptr()).fields.flags &= !NPY_ARRAY_WRITEABLE;
+        array
+    }
 }

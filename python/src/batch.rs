@@ -91,16 +91,15 @@ pub(crate) fn plan(py: Python<'_>, lengths: Vec<usize>, max_tokens: usize) -> Py
 }
 
 #[pyfunction]
-pub(crate) fn flatten<'py>(
+pub(crate) fn pack<'py>(
     py: Python<'py>,
     dict: Vec<Given<'py>>,
-    bins: Vec<Vec<usize>>,
+    max_tokens: usize,
 ) -> PyResult<Vec<Vec<Made<'py>>>> {
     let dict = Dict::of(dict)?;
     let views = dict.views()?;
-    let flat = py.detach(|| bins.iter().map(|rows| batch::packing::flatten(&views, rows)).collect());
-    let flat: Vec<TensorDict> = Result::map_err(flat, BatchError::of)?;
-    flat.into_iter().map(|dict| made(py, dict)).collect()
+    let bins = py.detach(|| batch::packing::pack(&views, max_tokens)).map_err(BatchError::of)?;
+    bins.into_iter().map(|bin| made(py, bin)).collect()
 }
 
 #[pyfunction]

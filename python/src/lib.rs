@@ -1,8 +1,8 @@
 //! The native part of the Python package `rollyard`.
 //!
 //! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
-//! dicts to the templates), [`rollout`] is one rollout to the token, [`batch`] lays many out as tensors,
-//! [`array`] lends Rust's memory to numpy, [`errors`] names what can go wrong.
+//! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`] or of [`items`] as the
+//! yard keeps them, [`batch`] lays many out as tensors, [`array`] lends Rust's memory to numpy, [`errors`] names what can go wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
 
 mod tokenizer;
@@ -10,6 +10,8 @@ mod values;
 
 mod masks;
 
+mod items;
+mod numbers;
 mod rollout;
 
 mod batch;
@@ -36,7 +38,10 @@ mod _rollyard {
     use crate::rollout::{Rollout, RolloutMetadata};
 
     #[pymodule_export]
-    use crate::batch::{balance, concat, digest, flatten, plan, sequences, split, training};
+    use crate::items::{rollouts_of, split_lease};
+
+    #[pymodule_export]
+    use crate::batch::{balance, concat, digest, pack, plan, sequences, split, training};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python looks for")]

@@ -9,12 +9,12 @@ use rollyard_core::tokens::mask::{
     MaskError as CoreMaskError, MaskRules, Masked, masked_texts, response_length,
 };
 use rollyard_core::tokens::template::{CivilTime, Value};
-use rollyard_core::tokens::{Conversation, Drift as CoreDrift, Masks as CoreMasks};
+use rollyard_core::tokens::{Conversation, Masks as CoreMasks};
 use std::num::NonZeroUsize;
 
 use crate::array;
 use crate::errors::MaskError;
-use crate::rollout::ints;
+use crate::numbers::ints;
 use crate::tokenizer::Tokenizer;
 use crate::values::{messages_of, now, optional, variables};
 
@@ -65,24 +65,32 @@ impl Masks {
         MaskRules::default().names().map(str::to_owned).collect()
     }
 
-    #[pyo3(signature = (messages, tools, strict, kwargs))]
+    #[pyo3(signature = (messages, tools, kwargs))]
     fn mask(
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
         tools: Option<&Bound<'_, PyAny>>,
-        strict: bool,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<MaskedTokens> {
         let conversation = Shared::of(py, tools, kwargs)?.conversation(messages)?;
-        let masked: Result<_, CoreMaskError> = py.detach(|| {
-            let masked = self.inner.mask(&conversation)?;
-            if strict {
-                self.inner.check_whole(&conversation, &masked)?;
-            }
-            Ok(MaskedTokens::from(masked))
-        });
-        masked.map_err(MaskError::of)
+        let masked = py.detach(|| self.inner.mask(&conversation)).map_err(MaskError::of)?;
+        Ok(masked.into())
+    }
+
+    /// That these tokens are those of the whole conversation, rendered at once.
+    #[pyo3(signature = (messages, tools, kwargs, masked))]
+    fn check_whole(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        tools: Option<&Bound<'_, PyAny>>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        masked: &Bound<'_, MaskedTokens>,
+    ) -> PyResult<()> {
+        let conversation = Shared::of(py, tools, kwargs)?.conversation(messages)?;
+        let masked = masked.get().to_core();
+        py.detach(|| self.inner.check_whole(&conversation, &masked)).map_err(MaskError::of)
     }
 
     /// Many conversations at once, on all cores. The first that fails ends it, and is named.
@@ -122,7 +130,9 @@ impl Masks {
         let conversation = Shared::of(py, tools, kwargs)?.conversation(messages)?;
         let sampled: Vec<u32> = ints("token_ids", token_ids)?.into_iter().map(i32::cast_unsigned).collect();
         let drift = py.detach(|| self.inner.drift(&conversation, &sampled)).map_err(MaskError::of)?;
-        Ok(Drift::of(&drift.0))
+        let place = |span: &std::ops::Range<usize>| (span.start, span.end);
+        let regions = drift.0.regions.iter();
+        Ok(Drift::new(regions.map(|region| (place(&region.sampled), place(&region.rendered))).collect()))
     }
 
     /// The text of each stretch of trained tokens.
@@ -213,8 +223,24 @@ impl MaskedTokens {
         format!("MaskedTokens({} tokens, {} trained)", self.ids.len(), self.trained())
     }
 
+    /// It never changes, so it is its own copy.
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
+    }
+
     fn __getnewargs__(&self) -> (Vec<i32>, Vec<i32>) {
         self.to_lists()
+    }
+}
+
+impl MaskedTokens {
+    pub(crate) fn to_core(&self) -> Masked {
+        let ids = self.ids.iter().map(|id| id.cast_unsigned()).collect();
+        Masked { ids, mask: self.mask.clone(), messages: Vec::new() }
     }
 }
 
@@ -223,6 +249,9 @@ impl From<Masked> for MaskedTokens {
         Self { ids: masked.ids.into_iter().map(u32::cast_signed).collect(), mask: masked.mask }
     }
 }
+
+/// Where a stretch begins and ends.
+type Span = (usize, usize);
 
 /// Where sampled tokens are not those that their text would give.
 #[pyclass(frozen, eq, get_all, module = "rollyard")]
@@ -233,23 +262,25 @@ pub(crate) struct Drift {
     /// Tokens of the text that were not sampled.
     rendered_tokens: usize,
     /// Each place as ((start, end) in the sampled tokens, (start, end) in the text's).
-    regions: Vec<((usize, usize), (usize, usize))>,
-}
-
-impl Drift {
-    fn of(drift: &CoreDrift) -> Self {
-        let place = |span: &std::ops::Range<usize>| (span.start, span.end);
-        let regions = drift.regions.iter().map(|region| (place(&region.sampled), place(&region.rendered)));
-        Self {
-            sampled_tokens: drift.sampled_tokens(),
-            rendered_tokens: drift.rendered_tokens(),
-            regions: regions.collect(),
-        }
-    }
+    regions: Vec<(Span, Span)>,
 }
 
 #[pymethods]
 impl Drift {
+    #[new]
+    fn new(regions: Vec<(Span, Span)>) -> Self {
+        let len = |(start, end): Span| end.saturating_sub(start);
+        Self {
+            sampled_tokens: regions.iter().map(|(sampled, _)| len(*sampled)).sum(),
+            rendered_tokens: regions.iter().map(|(_, rendered)| len(*rendered)).sum(),
+            regions,
+        }
+    }
+
+    fn __getnewargs__(&self) -> (Vec<(Span, Span)>,) {
+        (self.regions.clone(),)
+    }
+
     fn __bool__(&self) -> bool {
         !self.regions.is_empty()
     }

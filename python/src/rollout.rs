@@ -1,16 +1,15 @@
 //! Rollouts and their metadata, as Python sees them.
 
-use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use rollyard_core::rollout::{Draft, Metadata, Rollout as CoreRollout, Runs};
-use rollyard_core::wire;
 use std::sync::Arc;
 
 use crate::array;
 use crate::errors::RolloutError;
-use crate::masks::Masks;
+use crate::items::{self, Item, ItemMasks};
+use crate::numbers::{floats, ints};
 
 /// Where a rollout came from: attached by the worker after the environment is done.
 #[pyclass(frozen, eq, get_all, module = "rollyard", from_py_object)]
@@ -27,7 +26,10 @@ pub(crate) struct RolloutMetadata {
 #[pymethods]
 impl RolloutMetadata {
     #[new]
-    #[pyo3(signature = (worker_id = String::new(), timestamp = 0.0, weight_step = -1))]
+    #[pyo3(
+        signature = (worker_id = String::new(), timestamp = 0.0, weight_step = -1),
+        text_signature = "(worker_id='', timestamp=0.0, weight_step=-1)"
+    )]
     fn new(worker_id: String, timestamp: f64, weight_step: i64) -> Self {
         Self { worker_id, timestamp, weight_step }
     }
@@ -42,7 +44,8 @@ impl RolloutMetadata {
     fn __hash__(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
-        (&self.worker_id, self.timestamp.to_bits(), self.weight_step).hash(&mut hasher);
+        // 0.0 and -0.0 are equal.
+        (&self.worker_id, (self.timestamp + 0.0).to_bits(), self.weight_step).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -126,15 +129,8 @@ impl Rollout {
     /// The rollout of an item as the yard keeps it: JSON text, bytes, or a dict.
     #[staticmethod]
     #[pyo3(signature = (item, *, masks = None))]
-    fn from_item(item: &Bound<'_, PyAny>, masks: Option<&Bound<'_, Masks>>) -> PyResult<Self> {
-        let py = item.py();
-        let json = json_of(item)?;
-        let masks = masks.map(|masks| masks.get().inner.clone());
-        let rollout = py.detach(|| match masks {
-            Some(masks) => masks.rollout(&json).map_err(|error| error.to_string()),
-            None => wire::rollout::decode(&json).map_err(|error| error.to_string()),
-        });
-        Ok(rollout.map_err(RolloutError::new_err)?.into())
+    fn from_item(item: &Bound<'_, PyAny>, masks: Option<ItemMasks<'_>>) -> PyResult<Self> {
+        Ok(items::read(item.py(), &Item::of(item)?, masks.as_ref())?.into())
     }
 
     #[getter]
@@ -247,8 +243,8 @@ impl Rollout {
     }
 
     /// The same rollout with other metadata; the original stays as it is.
-    fn with_metadata(&self, metadata: RolloutMetadata) -> Self {
-        self.inner.with_metadata(metadata.into()).into()
+    fn with_metadata(&self, metadata: RolloutMetadata) -> PyResult<Self> {
+        Ok(self.inner.with_metadata(metadata.into()).map_err(RolloutError::of)?.into())
     }
 
     fn __len__(&self) -> usize {
@@ -318,47 +314,4 @@ impl From<CoreRollout> for Rollout {
 
 fn pairs<T: Copy + PartialEq>(runs: &Runs<T>) -> Vec<(T, usize)> {
     runs.spans().map(|(span, value)| (value, span.len())).collect()
-}
-
-/// An item as JSON: text and bytes as they are, anything else through `json.dumps`.
-pub(crate) fn json_of(item: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    if let Ok(text) = item.cast::<PyString>() {
-        return Ok(text.to_str()?.as_bytes().to_vec());
-    }
-    if let Ok(bytes) = item.cast::<PyBytes>() {
-        return Ok(bytes.as_bytes().to_vec());
-    }
-    let dumped = item.py().import("json")?.call_method1("dumps", (item,))?;
-    Ok(dumped.extract::<String>()?.into_bytes())
-}
-
-/// A list or array of whole numbers as int32; a fraction or a number too large is an error.
-pub(crate) fn ints(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
-    flat(field, values, "int32", "whole numbers of 32 bits")
-}
-
-fn floats(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
-    flat(field, values, "float32", "numbers")
-}
-
-fn flat<'py, T: numpy::Element + Clone>(
-    field: &str,
-    values: &Bound<'py, PyAny>,
-    dtype: &str,
-    expected: &str,
-) -> PyResult<Vec<T>> {
-    let numpy = values.py().import("numpy")?;
-    let wrong = |error: PyErr| {
-        let shown = values.repr().map(|text| text.to_string()).unwrap_or_default();
-        let shown: String = shown.chars().take(60).collect();
-        PyTypeError::new_err(format!("{field} is {shown}, but must be a list of {expected}: {error}"))
-    };
-    let array = numpy.call_method1("asarray", (values,)).map_err(wrong)?;
-    let kwargs = PyDict::new(values.py());
-    // An empty list is of floats to numpy; there is nothing in it to lose.
-    let casting = if array.len().unwrap_or(1) == 0 { "unsafe" } else { "same_kind" };
-    kwargs.set_item("casting", casting)?;
-    let array = array.call_method("astype", (dtype,), Some(&kwargs)).map_err(wrong)?;
-    let array = array.cast::<PyArray1<T>>().map_err(|error| wrong(error.into()))?;
-    Ok(array.to_vec()?)
 }

@@ -36,12 +36,17 @@ impl Tokenizer {
                 .map_err(|error| format!("{error} (in {})", path.display()))
         });
         let inner = Arc::new(inner.map_err(TokenizerError::new_err)?);
+        // Another process may stand in another folder.
+        let dir = std::path::absolute(&dir).unwrap_or(dir);
         Ok(Self { inner, source: Source::Dir(dir) })
     }
 
     /// The same from the text of `tokenizer.json` and `tokenizer_config.json`.
     #[staticmethod]
-    #[pyo3(signature = (tokenizer_json, tokenizer_config = String::from("{}")))]
+    #[pyo3(
+        signature = (tokenizer_json, tokenizer_config = String::from("{}")),
+        text_signature = "(tokenizer_json, tokenizer_config='{}')"
+    )]
     fn from_files(py: Python<'_>, tokenizer_json: String, tokenizer_config: String) -> PyResult<Self> {
         let files =
             ModelFiles { tokenizer_config: Some(tokenizer_config.as_bytes()), ..ModelFiles::default() };
@@ -145,6 +150,15 @@ impl Tokenizer {
             Source::Files { .. } => String::new(),
         };
         format!("Tokenizer({source}{} tokens, path={:?})", encoder.vocab_size(), encoder.path().to_string())
+    }
+
+    /// It never changes, so it is its own copy.
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import pathlib
 import re
+from typing import Any
 
 import pytest
 
 import rollyard
 from serving import ROOT, Serve
+from trainer import make_item
 
 
 def test_the_loop_in_the_readme_trains(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,7 +23,24 @@ def test_the_loop_in_the_readme_trains(serve: Serve, capsys: pytest.CaptureFixtu
         books = client.books()
         assert client.stats().commits == (1, 2)
     assert (books.admitted, books.trained, books.balanced) == (8, 8, True)
-    assert capsys.readouterr().out.startswith("2 [")
+    assert capsys.readouterr().out.startswith("2 [[ 0.  0. ")
+
+
+def test_the_guide_goes_from_messages_to_shared_arrays(
+    serve: Serve, model: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve("--group-size", "2")
+    with rollyard.Client(server.url) as client:
+        client.write_many(make_item(f"i{n // 2}", reward=n % 2) for n in range(4))
+    monkeypatch.setattr(rollyard.MultiTurnLossMaskGenerator, "_custom", {})
+    guide = (ROOT / "docs/guide/python.md").read_text().split("## Tokens and masks")[1]
+    said: dict[str, Any] = {}
+    for block in guide.split("```python\n")[1:]:
+        code = block.split("```")[0]
+        code = code.replace("http://127.0.0.1:8889", server.url).replace("models/qwen", str(model))
+        exec(code, said)
+    assert said["batch"]["input_ids"].shape == (4, 128)
+    assert capsys.readouterr().out.startswith("(4, 128) ")
 
 
 def test_the_reference_has_every_call_and_every_name() -> None:

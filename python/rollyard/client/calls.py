@@ -150,9 +150,9 @@ def wait_for_groups(site: Site, terms: LeaseTerms, reader: str) -> Flow[results.
         }
         request = post(f"{site.run_path}/lease", asked, wait_secs=wait_secs)
         answer = yield from flow.ask(site, request, before_repeat=partial(take_back, site, reader))
-        told = answer.json(site)
-        if told["lease"] is not None:
-            return results.Granted.read(told)
+        granted = answer.read(site, results.Granted.read)
+        if granted is not None:
+            return granted
         if time.monotonic() >= deadline:
             return None
         if time.monotonic() - asked_at < wait_secs / 2:
@@ -174,7 +174,9 @@ def take_back(site: Site, reader: str) -> Flow[None]:
 
 def fetch(site: Site, lease: int) -> Flow[results.Granted]:
     answer = yield from flow.ask(site, Request("GET", f"{site.run_path}/leases/{lease}"))
-    return results.Granted.read(answer.json(site))
+    granted = answer.read(site, results.Granted.read)
+    assert granted is not None, "a lease that is answered for has a number"
+    return granted
 
 
 def leases(site: Site) -> Flow[list[results.LeaseStatus]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rollyard._rollyard import Rollout, rollouts_of
 from rollyard.client.results import Granted, Group
 from rollyard.client.site import Site
+from rollyard.masks import MultiTurnLossMaskGenerator
 
 
 class ClientBase:
@@ -74,6 +76,17 @@ class LeaseBase:
         """The rollouts of all groups, in order."""
         return [rollout for group in self.groups for rollout in group.rollouts]
 
+    def to_rollouts(self, masks: MultiTurnLossMaskGenerator | None = None) -> list[Rollout]:
+        """The rollouts of all groups, in order, to the token.
+
+        They are read from the server's bytes, without the GIL. `masks` makes the tokens of those that carry
+        none; without it such a rollout is an error that names it. Where a rollout does not say its weight
+        version and its group has one, it gets that one.
+        """
+        items = [item for group in self.groups for item in group.items]
+        versions = [group.version for group in self.groups for _ in group.items]
+        return rollouts_of(items, versions, None if masks is None else masks.item_masks)
+
     @property
     def meta(self) -> dict[str, Any]:
         """Statistics of all that was written since the last read; empty for a lease fetched again."""
@@ -91,9 +104,8 @@ class LeaseBase:
         return iter(self.groups)
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(id={self.id}, groups={len(self.groups)}, rollouts={len(self.rollouts)})"
-        )
+        rollouts = sum(len(group) for group in self.groups)
+        return f"{type(self).__name__}(id={self.id}, groups={len(self.groups)}, rollouts={rollouts})"
 
 
 def lease_number(lease: LeaseBase | int) -> int:

@@ -41,12 +41,19 @@ def encode(rollout: Mapping[str, Any], *, index: int = 0) -> Line:
     fields = dict(rollout)
     if fields.get("uid") is None:
         fields["uid"] = str(uuid.uuid4())
+    return Line(index, str(fields["uid"]), item_json(fields))
+
+
+def item_json(fields: Mapping[str, Any]) -> bytes:
+    """The fields of a rollout as JSON; what is none is an error that names the field."""
+    if not isinstance(fields, Mapping):
+        raise RolloutError(f"a rollout is a mapping, not {type(fields).__name__}")
     try:
-        return Line(index, str(fields["uid"]), to_json(fields))
+        return to_json(dict(fields))
     except (TypeError, ValueError, RecursionError) as error:
         name = first_bad_field(fields)
         found = "" if name is None else f"field {name!r} is {reprlib.repr(fields[name])}: "
-        message = f"rollout {fields['uid']!r} cannot be sent as JSON: {found}{error}"
+        message = f"rollout {fields.get('uid')!r} cannot be written as JSON: {found}{error}"
         raise RolloutError(message, field=name) from error
 
 

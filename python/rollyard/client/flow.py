@@ -73,8 +73,12 @@ class Answer:
     content: bytes
 
     def json(self, site: Site) -> Any:
+        return self.read(site, json.loads)
+
+    def read(self, site: Site, parse: Callable[[bytes], T]) -> T:
+        """What `parse` makes of it, which raises `ValueError` for what is not JSON."""
         try:
-            return json.loads(self.content)
+            return parse(self.content)
         except ValueError as error:
             shown = self.content[:80].decode(errors="replace")
             message = f"the answer is not JSON, but {shown!r}; is this a Rollyard server? {site.shown_url}"

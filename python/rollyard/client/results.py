@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
+from rollyard._rollyard import split_lease
 from rollyard.errors import RefusedError
 
 R = TypeVar("R")
@@ -145,7 +148,7 @@ class LeaseStatus:
     step: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     """Rollouts of one round of one instance, as the pipeline made them for the trainer."""
 
@@ -154,12 +157,22 @@ class Group:
     round: int
     # The oldest and the newest weights they were sampled with, where known.
     versions: tuple[int, int] | None
-    rollouts: tuple[dict[str, Any], ...] = field(repr=False)
+    # Each rollout as JSON, to the byte as the server sent it.
+    items: tuple[bytes, ...] = field(repr=False)
 
-    @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Group:
-        versions = None if told["versions"] is None else tuple(told["versions"])
-        return read(cls, told, versions=versions, rollouts=tuple(told["rollouts"]))
+    @cached_property
+    def rollouts(self) -> tuple[dict[str, Any], ...]:
+        """The rollouts, decoded when they are first looked at."""
+        return tuple(json.loads(item) for item in self.items)
+
+    @property
+    def version(self) -> int | None:
+        """The weights that all of them were sampled with; `None` if they differ or are not known."""
+        oldest, newest = self.versions or (None, None)
+        return oldest if oldest == newest else None
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +185,14 @@ class Granted:
     groups: tuple[Group, ...]
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> Granted:
-        groups = tuple(Group.read(group) for group in told["groups"])
-        return cls(told["lease"], told["until_ms"], told["meta_info"] or {}, groups)
+    def read(cls, content: bytes) -> Granted | None:
+        """From the server's answer; `None` if it granted no lease."""
+        told = split_lease(content)
+        if told is None:
+            return None
+        lease, until_ms, meta, groups = told
+        read_groups = (
+            Group(group, instance_id, round, versions, tuple(items))
+            for group, instance_id, round, versions, items in groups
+        )
+        return cls(lease, until_ms, json.loads(meta) or {}, tuple(read_groups))

@@ -87,10 +87,12 @@ pub fn views(dict: &TensorDict) -> Views<'_> {
     dict.iter().map(|(key, tensor)| (key.as_str(), tensor.view())).collect()
 }
 
-/// A number for the whole batch: names, types, shapes and every byte.
+/// A number for the whole batch: names, types, shapes and every byte. The order of the names is nothing to it.
 pub fn digest(dict: &Views<'_>) -> u128 {
     let mut hash = Xxh3::new();
-    for (key, view) in dict {
+    let mut by_name: Vec<_> = dict.iter().collect();
+    by_name.sort_unstable_by_key(|(key, _)| **key);
+    for (key, view) in by_name {
         hash.update(&(key.len() as u64).to_le_bytes());
         hash.update(key.as_bytes());
         hash.update(view.dtype().name().as_bytes());

@@ -37,6 +37,14 @@ pub fn plan(lengths: &[usize], budget: usize) -> Result<Vec<Vec<usize>>, BatchEr
     Ok(bins)
 }
 
+/// The rows of a padded batch without their padding, in bins of at most `budget` tokens.
+pub fn pack(dict: &Views<'_>, budget: usize) -> Result<Vec<TensorDict>, BatchError> {
+    let rows = check_rows(0, dict)?;
+    let mask = Mask::of(dict)?;
+    let lengths: Vec<usize> = (0..rows).map(|row| mask.places(row).filter(|on| *on).count()).collect();
+    plan(&lengths, budget)?.iter().map(|rows| flatten(dict, rows)).collect()
+}
+
 /// The room left in each bin, as a tree of maxima: the first bin with room is found in log time.
 struct Rooms {
     /// A heap-shaped tree; the bins are its last `leaves` entries.

@@ -217,6 +217,24 @@ fn packing_flattens_what_attention_sees() {
 }
 
 #[test]
+fn packing_keeps_every_row_and_the_budget() {
+    let batch = sequences(&[rollout(4), rollout(1), rollout(2)], &Layout::default()).unwrap();
+    let bins = packing::pack(&views(&batch), 7).unwrap();
+    assert_eq!(
+        bins.iter().map(|bin| ints(bin, "cu_seqlens")).collect::<Vec<_>>(),
+        [vec![0, 6], vec![0, 3, 7]]
+    );
+    assert!(packing::pack(&views(&batch), 5).unwrap_err().to_string().starts_with("sequence 0 has 6 tokens"));
+}
+
+#[test]
+fn a_digest_does_not_look_at_the_order_of_names() {
+    let batch = sequences(&[rollout(4)], &Layout::default()).unwrap();
+    let reversed: TensorDict = batch.clone().into_iter().rev().collect();
+    assert_eq!(digest(&views(&batch)), digest(&views(&reversed)));
+}
+
+#[test]
 fn a_sequence_over_the_budget_is_named() {
     let error = packing::plan(&[5, 9, 3], 8).unwrap_err().to_string();
     assert_eq!(error, "sequence 1 has 9 tokens, more than the budget of 8");

@@ -63,6 +63,8 @@ pub enum RolloutError {
     Length { field: &'static str, len: usize, expected: usize },
     #[error("the prompt is {prompt_len} tokens long, but there are only {len} tokens in all")]
     Prompt { prompt_len: usize, len: usize },
+    #[error("{field} is {value}, but must be a finite number")]
+    NotFinite { field: &'static str, value: f64 },
     #[error("{field}[{index}] is {value}, but must be {expected}")]
     Value { field: &'static str, index: usize, value: String, expected: &'static str },
     #[error("{len} tokens are more than a rollout can hold ({})", u32::MAX)]
@@ -142,8 +144,21 @@ impl Rollout {
     }
 
     /// The same with other metadata.
-    pub fn with_metadata(&self, metadata: Metadata) -> Self {
-        Self { metadata, ..self.clone() }
+    pub fn with_metadata(&self, metadata: Metadata) -> Result<Self, RolloutError> {
+        let mut rollout = self.clone();
+        rollout.set_metadata(metadata)?;
+        Ok(rollout)
+    }
+
+    /// Gives it other metadata. Versions that were those of the old weight step become those of the new; what
+    /// was said of single tokens stays.
+    pub fn set_metadata(&mut self, metadata: Metadata) -> Result<(), RolloutError> {
+        finite("timestamp", Some(metadata.timestamp))?;
+        if self.versions == one_version(&self.sampled, &self.metadata) {
+            self.versions = one_version(&self.sampled, &metadata);
+        }
+        self.metadata = metadata;
+        Ok(())
     }
 
     /// Its turns, as places in [`Rollout::tokens`].
@@ -199,20 +214,18 @@ impl TryFrom<Draft> for Rollout {
         let rewards = draft.token_rewards.as_deref().unwrap_or_default();
         all("token_rewards", rewards, "a finite number", |value| value.is_finite())?;
 
+        finite("episode_reward", Some(draft.episode_reward))?;
+        finite("correctness_reward", draft.correctness_reward)?;
+        finite("temperature", draft.temperature.map(f64::from))?;
+        finite("timestamp", Some(draft.metadata.timestamp))?;
+
         let sampled = draft.sampled.map_or_else(|| Runs::repeat(true, response_len), Runs::from_iter);
-        let version = i32::try_from(draft.metadata.weight_step).unwrap_or(NO_VERSION);
         let versions = match draft.versions {
             Some(versions) => {
                 let sampled = sampled.values();
                 versions.into_iter().zip(sampled).map(|(v, on)| if on { v } else { NO_VERSION }).collect()
             }
-            None => {
-                let mut versions = Runs::default();
-                for (span, on) in sampled.spans() {
-                    versions.push(if on { version } else { NO_VERSION }, span.len());
-                }
-                versions
-            }
+            None => one_version(&sampled, &draft.metadata),
         };
         Ok(Self {
             env_name: draft.env_name.into(),
@@ -242,6 +255,23 @@ impl TryFrom<Draft> for Rollout {
 /// asked to shrink a block leave it where it is: up to half of it would be held for nothing.
 fn exact<T: Copy>(values: Vec<T>) -> Box<[T]> {
     if values.capacity() == values.len() { values.into_boxed_slice() } else { values.as_slice().into() }
+}
+
+/// The version of the weight step on every sampled token.
+fn one_version(sampled: &Runs<bool>, metadata: &Metadata) -> Runs<i32> {
+    let version = i32::try_from(metadata.weight_step).unwrap_or(NO_VERSION);
+    let mut versions = Runs::default();
+    for (span, on) in sampled.spans() {
+        versions.push(if on { version } else { NO_VERSION }, span.len());
+    }
+    versions
+}
+
+fn finite(field: &'static str, value: Option<f64>) -> Result<(), RolloutError> {
+    match value {
+        Some(value) if !value.is_finite() => Err(RolloutError::NotFinite { field, value }),
+        _ => Ok(()),
+    }
 }
 
 /// Every value of the field is as it must be, or the first that is not.

@@ -81,3 +81,24 @@ fn a_rollout_takes_little_more_than_its_arrays() {
     let raw = 2_000 * 4 + response * 4;
     assert!(rollout.size_bytes() * 100 < raw * 115, "{} bytes for {raw}", rollout.size_bytes());
 }
+
+#[test]
+fn versions_follow_the_weight_step_unless_they_were_said() {
+    let later = || Metadata { weight_step: 9, ..Metadata::default() };
+    let rollout = Rollout::try_from(draft()).unwrap().with_metadata(later()).unwrap();
+    assert_eq!(rollout.versions().values().collect::<Vec<_>>(), [9, 9, -1, -1, 9]);
+    let said = Rollout::try_from(Draft { versions: Some(vec![6, 7, 7, 7, 8]), ..draft() }).unwrap();
+    assert_eq!(said.with_metadata(later()).unwrap().versions(), said.versions());
+}
+
+#[test]
+fn numbers_that_are_none_are_refused_by_name() {
+    let nan = f64::NAN;
+    assert_eq!(
+        refusal(|draft| draft.episode_reward = nan),
+        "episode_reward is NaN, but must be a finite number"
+    );
+    assert!(refusal(|draft| draft.correctness_reward = Some(nan)).starts_with("correctness_reward is NaN"));
+    assert!(refusal(|draft| draft.temperature = Some(f32::INFINITY)).starts_with("temperature is inf"));
+    assert!(refusal(|draft| draft.metadata.timestamp = nan).starts_with("timestamp is NaN"));
+}

@@ -42,23 +42,7 @@ impl Masks {
 
     /// All of them, on this many threads, in order.
     pub fn mask_all(&self, conversations: &[Conversation], threads: usize) -> Vec<Result<Masked, MaskError>> {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let nth = next.fetch_add(1, Ordering::Relaxed);
-                let Some(conversation) = conversations.get(nth) else { return done };
-                done.push((nth, self.mask(conversation)));
-            }
-        };
-        let mut all: Vec<_> = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads.min(conversations.len())).map(|_| scope.spawn(work)).collect();
-            let mut all = work();
-            all.extend(others.into_iter().flat_map(|other| other.join().expect("a rule does not panic")));
-            all
-        });
-        all.sort_unstable_by_key(|(nth, _)| *nth);
-        all.into_iter().map(|(_, masked)| masked).collect()
+        in_order(conversations, threads, |conversation| self.mask(conversation))
     }
 
     /// The tokens of the template's own rendering of the whole conversation.
@@ -120,6 +104,27 @@ impl Masks {
         let masked = self.mask(&Conversation::from_item(item)?)?;
         Ok(retokenised(rollout::facts(item)?, &masked)?)
     }
+}
+
+/// The work on each of the items, on this many threads; the results in the order of the items.
+pub fn in_order<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(nth) else { return done };
+            done.push((nth, work(item)));
+        }
+    };
+    let mut all: Vec<_> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(items.len())).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        all.extend(others.into_iter().flat_map(|other| other.join().expect("a rule does not panic")));
+        all
+    });
+    all.sort_unstable_by_key(|(nth, _)| *nth);
+    all.into_iter().map(|(_, result)| result).collect()
 }
 
 /// A rollout of tokens that were made from text. The prompt ends where the first trained token begins.

@@ -10,6 +10,7 @@ pub mod encode;
 pub mod template;
 
 mod model;
+mod spares;
 
 pub mod mask;
 
@@ -20,5 +21,5 @@ mod masks;
 pub use config::ModelFiles;
 pub use conversation::{Conversation, ConversationError};
 pub use drift::{Drift, Region};
-pub use masks::{ItemTokensError, Masks, retokenised};
+pub use masks::{ItemTokensError, Masks, in_order, retokenised};
 pub use model::{Tokenizer, TokenizerError};

@@ -14,7 +14,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::rollout::{Draft, Metadata, Rollout, RolloutError};
+use crate::rollout::{Draft, Metadata, NO_VERSION, Rollout, RolloutError};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TokensError {
@@ -48,7 +48,7 @@ pub fn decode(json: &[u8]) -> Result<Rollout, TokensError> {
 
 /// What is said of a rollout beside its tokens, which it need not have.
 pub fn facts(json: &[u8]) -> Result<Draft, TokensError> {
-    let wire: WireRollout = serde_json::from_slice(json).map_err(|_| not_a_rollout(json))?;
+    let wire = parse(json)?;
     let mut draft = Draft::default();
     Facts::of(&wire).put_in(&mut draft);
     Ok(draft)
@@ -56,7 +56,7 @@ pub fn facts(json: &[u8]) -> Result<Draft, TokensError> {
 
 /// Like [`decode`], without the check of the parts against each other.
 pub fn draft(json: &[u8]) -> Result<Draft, TokensError> {
-    let mut wire: WireRollout = serde_json::from_slice(json).map_err(|_| not_a_rollout(json))?;
+    let mut wire = parse(json)?;
     let facts = Facts::of(&wire);
     let arrays = Arrays {
         logprobs: wire.logprobs.take(),
@@ -89,6 +89,14 @@ pub fn draft(json: &[u8]) -> Result<Draft, TokensError> {
     Ok(draft)
 }
 
+fn parse(json: &[u8]) -> Result<WireRollout, TokensError> {
+    // A list would be taken for the fields in their order.
+    if json.trim_ascii_start().starts_with(b"[") {
+        return Err(TokensError::NotARollout("it is a list, not an object".to_owned()));
+    }
+    serde_json::from_slice(json).map_err(|_| not_a_rollout(json))
+}
+
 #[derive(Deserialize)]
 struct WireRollout {
     tokens: Option<Vec<i32>>,
@@ -104,14 +112,14 @@ struct WireRollout {
     token_rewards: Option<Vec<f32>>,
     instance_id: Option<Value>,
     env_name: Option<String>,
-    reward: Option<f64>,
-    weight_version: Option<i64>,
+    reward: Option<Reward>,
+    weight_version: Option<Version>,
     timestamp: Option<Value>,
     worker_id: Option<String>,
     temperature: Option<f32>,
     top_k: Option<i32>,
     is_truncated: Option<bool>,
-    finish_reason: Option<String>,
+    finish_reason: Option<Value>,
     correctness_reward: Option<f64>,
     extra_info: Option<Value>,
 }
@@ -129,7 +137,32 @@ struct WireTurn {
     output_ids: Vec<i32>,
     logprobs: Option<Vec<f32>>,
     #[serde(alias = "weight_version")]
-    version: Option<i32>,
+    version: Option<Version>,
+}
+
+/// A truth counts as 0 or 1, as it does when an item is written.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged, expecting = "a number")]
+enum Reward {
+    Number(f64),
+    Truth(bool),
+}
+
+/// Engines say theirs as a number or as text; one that was never told says "default", which is none.
+#[derive(Clone, Deserialize)]
+#[serde(untagged, expecting = "a whole number")]
+enum Version {
+    Number(i64),
+    Text(String),
+}
+
+impl Version {
+    fn number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.trim().parse().ok(),
+        }
+    }
 }
 
 /// What is said of the rollout beside its tokens.
@@ -147,7 +180,9 @@ struct Facts {
 impl Facts {
     fn of(wire: &WireRollout) -> Self {
         let extra = |key: &str| wire.extra_info.as_ref().and_then(|extra| extra.get(key));
-        let finish = wire.finish_reason.as_deref().or_else(|| extra("finish_reason").and_then(Value::as_str));
+        // Some engines say more of it: `{"type": "length", "length": 512}`.
+        let finish = wire.finish_reason.as_ref().or_else(|| extra("finish_reason"));
+        let finish = finish.and_then(|reason| reason.get("type").unwrap_or(reason).as_str());
         let timestamp = match &wire.timestamp {
             Some(Value::Number(number)) => number.as_f64(),
             Some(Value::String(text)) => text.parse().ok(),
@@ -160,11 +195,15 @@ impl Facts {
                 Some(other) => other.to_string(),
                 None => String::new(),
             },
-            reward: wire.reward.unwrap_or_default(),
+            reward: match wire.reward {
+                Some(Reward::Number(reward)) => reward,
+                Some(Reward::Truth(reward)) => f64::from(u8::from(reward)),
+                None => 0.0,
+            },
             metadata: Metadata {
                 worker_id: wire.worker_id.clone().unwrap_or_default(),
                 timestamp: timestamp.unwrap_or_default(),
-                weight_step: wire.weight_version.unwrap_or(-1),
+                weight_step: wire.weight_version.as_ref().and_then(Version::number).unwrap_or(-1),
             },
             temperature: wire.temperature,
             top_k: wire.top_k,
@@ -255,7 +294,8 @@ fn from_turns(turns: Vec<WireTurn>) -> Result<Draft, TokensError> {
     let mut versions = Vec::new();
     let mut logprobs = Vec::new();
     let with_logprobs = turns.iter().all(|turn| turn.logprobs.is_some());
-    let with_versions = turns.iter().any(|turn| turn.version.is_some());
+    let with_versions =
+        turns.iter().any(|turn| turn.version.as_ref().is_some_and(|version| version.number().is_some()));
     for (nth, turn) in turns.into_iter().enumerate() {
         let before = draft.tokens.len();
         let shared = draft.tokens.iter().zip(&turn.prompt_ids).take_while(|(a, b)| a == b).count();
@@ -272,7 +312,8 @@ fn from_turns(turns: Vec<WireTurn>) -> Result<Draft, TokensError> {
             draft.prompt_len = tail.len();
         }
         sampled.extend(std::iter::repeat_n(false, given).chain(std::iter::repeat_n(true, expected)));
-        let version = turn.version.unwrap_or(crate::rollout::NO_VERSION);
+        let version = turn.version.as_ref().and_then(Version::number);
+        let version = version.and_then(|version| i32::try_from(version).ok()).unwrap_or(NO_VERSION);
         versions.extend(std::iter::repeat_n(version, given + expected));
         if let Some(values) = turn.logprobs {
             if values.len() != expected {
@@ -344,6 +385,24 @@ mod tests {
         assert_eq!(rollout.metadata.timestamp, 1_700_000_000.5);
         assert!(rollout.is_truncated);
         assert_eq!(rollout.versions().get(0), Some(12));
+    }
+
+    #[test]
+    fn facts_are_read_as_the_yard_admits_them_and_engines_say_them() {
+        let item = |facts: Value| {
+            let mut item = json!({"tokens": [1, 2], "response_length": 1});
+            let fields = item.as_object_mut().unwrap();
+            fields.extend(facts.as_object().unwrap().clone());
+            read(item).unwrap()
+        };
+        for (version, step) in [(json!(3), 3), (json!("12"), 12), (json!("default"), -1), (json!(null), -1)] {
+            assert_eq!(item(json!({"weight_version": version})).metadata.weight_step, step);
+        }
+        assert_eq!(item(json!({"reward": true})).episode_reward, 1.0);
+        assert!(item(json!({"finish_reason": {"type": "length", "length": 512}})).is_truncated);
+        assert!(!item(json!({"finish_reason": {"type": "stop", "matched": 7}})).is_truncated);
+        let turns = json!({"turns": [{"prompt_ids": [1], "output_ids": [2], "weight_version": "default"}]});
+        assert_eq!(read(turns).unwrap().versions().values().collect::<Vec<_>>(), [-1]);
     }
 
     #[test]

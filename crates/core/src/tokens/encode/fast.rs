@@ -4,8 +4,6 @@
 //! into pieces, and each piece is looked up or merged. Byte-level tokens cover their text without gaps, so the ends
 //! of tokens follow from their lengths and cost nothing unless asked for.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::added::{AddedToken, Finder, Part};
 use super::cache::PieceCache;
 use super::classes::Classes;
@@ -16,6 +14,7 @@ use super::scan::{Cased, DeepSeek, Gpt2, Pattern, Scan, Words};
 use super::spec::{Frame, Plan, Reason};
 use super::table::Key;
 use super::vocab::Vocabulary;
+use crate::tokens::spares::Spares;
 
 pub(super) struct Fast {
     classes: &'static Classes,
@@ -26,8 +25,8 @@ pub(super) struct Fast {
     composed: Finder,
     vocabulary: Vocabulary,
     pub(super) frame: Frame,
-    /// Rooms to work in, as many as there ever were threads encoding at once.
-    rooms: Mutex<Vec<Room>>,
+    /// Rooms to work in, one for each thread that encodes at the moment.
+    rooms: Spares<Room>,
 }
 
 /// What one thread needs while it encodes. It keeps what it learnt for the next text.
@@ -61,12 +60,15 @@ impl Fast {
             composed: finder(true)?,
             vocabulary,
             frame: plan.frame.clone(),
-            rooms: Mutex::default(),
+            rooms: Spares::default(),
         })
     }
 
-    pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>, mut ends: Option<&mut Vec<u32>>) {
-        let mut room = self.rooms.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+    pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>, ends: Option<&mut Vec<u32>>) {
+        self.rooms.with(Room::default, |room| self.encode_in(room, text, ids, ends));
+    }
+
+    fn encode_in(&self, room: &mut Room, text: &str, ids: &mut Vec<u32>, mut ends: Option<&mut Vec<u32>>) {
         ids.reserve(text.len() / 3);
         self.raw.split(text, |part| match part {
             Part::Added { id, end } => {
@@ -80,10 +82,9 @@ impl Fast {
                 let composed =
                     if self.nfc { Composed::nfc(span, self.classes) } else { Composed::verbatim(span) };
                 let ends = ends.as_deref_mut().map(|ends| Ends::new(&composed, start, ends));
-                self.encode_composed(&composed.text, &mut room, ids, ends);
+                self.encode_composed(&composed.text, room, ids, ends);
             }
         });
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner).push(room);
     }
 
     fn encode_composed(&self, text: &str, room: &mut Room, ids: &mut Vec<u32>, mut ends: Option<Ends>) {

@@ -14,6 +14,7 @@ use super::generation::{Tracker, Writer, unused_markers};
 use super::message::Message;
 use super::value::{Dict, List};
 use super::{filters, methods, python, source};
+use crate::tokens::spares::Spares;
 
 /// How to render: everything but the messages.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,8 +62,28 @@ pub struct ChatTemplate {
     source: String,
     has_generation: bool,
     generation_is_captured: bool,
+    program: Program,
+    /// Compiled programs. Each is used by one thread at a time, as the engine has a lock in it.
+    engines: Spares<Environment<'static>>,
+}
+
+/// What an engine is made of.
+#[derive(Debug)]
+struct Program {
+    text: String,
+    special: Vec<(String, String)>,
     limits: Limits,
-    env: Environment<'static>,
+}
+
+impl Program {
+    fn compile(&self) -> Result<Environment<'static>, Error> {
+        let mut engine = environment(self.limits);
+        for (name, token) in &self.special {
+            engine.add_global(name.clone(), Value::from(token.as_str()));
+        }
+        engine.add_template_owned("chat", self.text.clone())?;
+        Ok(engine)
+    }
 }
 
 impl ChatTemplate {
@@ -82,19 +103,19 @@ impl ChatTemplate {
         limits: Limits,
     ) -> Result<Self, TemplateError> {
         let prepared = source::prepare(source);
-        let mut env = environment(limits);
-        for (name, token) in special {
-            env.add_global(name.to_owned(), Value::from(token));
-        }
-        env.add_template_owned("chat", prepared.text)
-            .map_err(|error| TemplateError::from_engine(name, &error, limits.fuel))?;
+        let special = special.into_iter().map(|(name, token)| (name.to_owned(), token.to_owned()));
+        let program = Program { text: prepared.text, special: special.collect(), limits };
+        let engine =
+            program.compile().map_err(|error| TemplateError::from_engine(name, &error, limits.fuel))?;
+        let engines = Spares::default();
+        engines.leave(Box::new(engine));
         Ok(Self {
             name: name.to_owned(),
             source: source.to_owned(),
             has_generation: prepared.has_generation,
             generation_is_captured: prepared.generation_is_captured,
-            limits,
-            env,
+            program,
+            engines,
         })
     }
 
@@ -134,13 +155,15 @@ impl ChatTemplate {
         let context = Context::new(messages, how, tracker.clone())?;
         let mut writer = Writer {
             bytes: Vec::with_capacity(4096),
-            limit: self.limits.text_bytes,
+            limit: self.program.limits.text_bytes,
             tracker: tracker.clone(),
         };
-        let outcome = self.env.get_template("chat").and_then(|template| {
+        let make = || self.program.compile().expect("it was compiled before");
+        let outcome = self.engines.with(make, |engine| {
+            let template = engine.get_template("chat")?;
             template.render_captured_to(Value::from_object(context), &mut writer).map(drop)
         });
-        outcome.map_err(|error| TemplateError::from_engine(&self.name, &error, self.limits.fuel))?;
+        outcome.map_err(|error| TemplateError::from_engine(&self.name, &error, self.program.limits.fuel))?;
         let text = String::from_utf8(writer.bytes).expect("the engine writes whole strings");
         let (text, generation) = match tracker {
             Some(tracker) => tracker.finish(text),
@@ -156,7 +179,7 @@ impl ChatTemplate {
         let mut texts = vec![self.source.clone(), python::repr(messages)];
         texts.extend([how.tools, how.documents].into_iter().flatten().map(python::repr));
         texts.extend(how.kwargs.iter().map(|(_, value)| python::repr(value)));
-        texts.extend(self.env.globals().filter_map(|(_, value)| value.as_str().map(str::to_owned)));
+        texts.extend(self.program.special.iter().map(|(_, token)| token.clone()));
         let markers = unused_markers(&texts).ok_or_else(|| TemplateError::Failed {
             name: self.name.clone(),
             line: 0,
