@@ -24,7 +24,7 @@ impl MaskRule for Auto {
         messages: &[Message],
         how: &Render<'_>,
     ) -> Result<Masked, MaskError> {
-        check_messages(messages)?;
+        check_messages(tokenizer, messages, how)?;
         let whole = render(tokenizer, messages, how)?;
         let encoder = tokenizer.encoder();
         let encoded = encoder.encode_with_ends(&whole.text)?;

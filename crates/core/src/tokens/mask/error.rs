@@ -18,6 +18,11 @@ pub enum MaskError {
         "message {message} ({role}) has content in parts, which this template cannot render; give a string"
     )]
     Parts { message: usize, role: String },
+    #[error(
+        "message {message} has the role {role:?}, and the template leaves it out: the model would never see it; \
+         known to most templates are system, user, assistant and tool"
+    )]
+    LeftOut { message: usize, role: String },
     #[error("the mask type {name:?} is unknown; known are {}", .known.join(", "))]
     UnknownType { name: String, known: Vec<String> },
     #[error("the mask type {name:?} is taken")]

@@ -98,8 +98,34 @@ fn is_assistant(message: &Message) -> bool {
     message.role() == Some("assistant")
 }
 
+/// Roles that templates know; what they do with others has to be looked at.
+const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
+
+/// Refuses messages that a mask cannot be made of: see [`check_contents`] and [`check_roles`].
+fn check_messages(tokenizer: &Tokenizer, messages: &[Message], how: &Render<'_>) -> Result<(), MaskError> {
+    check_contents(messages)?;
+    check_roles(tokenizer, messages, how)
+}
+
+/// Refuses a message whose role the template does not know and passes over without a word.
+fn check_roles(tokenizer: &Tokenizer, messages: &[Message], how: &Render<'_>) -> Result<(), MaskError> {
+    let is_odd = |said: &Message| said.role().is_some_and(|role| !ROLES.contains(&role));
+    if !messages.iter().any(is_odd) {
+        return Ok(());
+    }
+    let whole = render(tokenizer, messages, how)?.text;
+    for (message, said) in messages.iter().enumerate().filter(|(_, said)| is_odd(said)) {
+        let text = said.get("content").and_then(Value::as_str).unwrap_or_default().trim();
+        if !whole.contains(text) {
+            let role = said.role().unwrap_or_default().to_owned();
+            return Err(MaskError::LeftOut { message, role });
+        }
+    }
+    Ok(())
+}
+
 /// Refuses what a template would print as something nobody said: `None`, or the source of a list.
-fn check_messages(messages: &[Message]) -> Result<(), MaskError> {
+fn check_contents(messages: &[Message]) -> Result<(), MaskError> {
     if messages.is_empty() {
         return Err(MaskError::NoMessages);
     }

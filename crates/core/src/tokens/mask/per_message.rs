@@ -36,7 +36,7 @@ impl MaskRule for Qwen {
         if tokenizer.encoder().added_tokens().iter().any(|token| token.content == DISTILLED) {
             return DistillQwen.mask(tokenizer, messages, how);
         }
-        check_messages(messages)?;
+        check_messages(tokenizer, messages, how)?;
         let probe = Probe::of(tokenizer, how)?;
         let mut pieces = Pieces::new(tokenizer, &probe);
         for (nth, message) in messages.iter().enumerate() {
@@ -59,7 +59,7 @@ impl MaskRule for Qwen3 {
         messages: &[Message],
         how: &Render<'_>,
     ) -> Result<Masked, MaskError> {
-        check_messages(messages)?;
+        check_messages(tokenizer, messages, how)?;
         let probe = Probe::of(tokenizer, how)?;
         let before = format!("{}{}", probe.system, probe.block);
         let mut pieces = Pieces::new(tokenizer, &probe);

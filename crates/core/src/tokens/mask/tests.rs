@@ -228,6 +228,10 @@ fn bad_messages_are_refused_by_place_and_role() {
         (json!([user, {"role": "assistant", "content": null}]), "message 1 (assistant) has no content"),
         (json!([{"role": "user"}]), "message 0 (user) has no content"),
         (json!([{"role": "user", "content": 7}]), "message 0 (user): the content is 7, but must be a string"),
+        (
+            json!([user, {"role": "alien", "content": "Greetings."}, {"role": "assistant", "content": "Hm."}]),
+            "message 1 has the role \"alien\", and the template leaves it out",
+        ),
         (json!([{"role": "user", "content": part}]), "message 0 (user) has content in parts"),
     ];
     for (talk, expected) in cases {

@@ -25,7 +25,7 @@ impl MaskRule for Qwen35 {
         messages: &[Message],
         how: &Render<'_>,
     ) -> Result<Masked, MaskError> {
-        check_messages(messages)?;
+        check_messages(tokenizer, messages, how)?;
         let whole = render(tokenizer, messages, how)?.text;
         let encoder = tokenizer.encoder();
         let encoded = encoder.encode_with_ends(&whole)?;
@@ -66,7 +66,7 @@ impl MaskRule for DistillQwen {
         messages: &[Message],
         how: &Render<'_>,
     ) -> Result<Masked, MaskError> {
-        check_messages(messages)?;
+        check_messages(tokenizer, messages, how)?;
         let [prompt, answer] = messages else {
             let role = messages.last().and_then(Message::role).unwrap_or_default().to_owned();
             return Err(MaskError::NotAPair { len: messages.len(), role });
