@@ -143,6 +143,6 @@ fn kitoken(path: &Path) -> Result<Encode> {
 }
 
 fn rollyard(path: &Path) -> Result<Encode> {
-    let encoder = rollyard_core::tokens::Encoder::from_json(&std::fs::read(path)?)?;
+    let encoder = rollyard_core::tokens::encode::Encoder::from_json(&std::fs::read(path)?)?;
     Ok(Box::new(move |text| encoder.encode(text).ok()))
 }
