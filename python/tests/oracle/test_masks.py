@@ -79,6 +79,9 @@ def reason(error: str, messages: Messages, expected: Any) -> str:
     if "has no content" in error:
         assert None in contents
         return "no content"
+    if "leaves it out" in error:
+        assert {"developer", "critic"} & {message["role"] for message in messages}
+        return "role left out"
     if "must be a string" in error:
         assert 7 in contents
         return "not text"
