@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyBytes;
 use rollyard_core::rollout::{Metadata, Rollout as CoreRollout};
+use rollyard_core::tokens::template::CivilTime;
 use rollyard_core::tokens::{ItemTokensError, Masks as CoreMasks, in_order, retokenised};
 use rollyard_core::wire::rollout::{self as wire, TokensError};
 use serde::Deserialize;
@@ -17,6 +18,7 @@ use std::num::NonZeroUsize;
 use crate::errors::RolloutError;
 use crate::masks::{MaskedTokens, Masks};
 use crate::rollout::Rollout;
+use crate::values::now;
 
 /// The JSON of one item.
 pub(crate) enum Item {
@@ -72,7 +74,8 @@ impl ItemMasks<'_> {
 /// The rollout of one item.
 pub(crate) fn read(py: Python<'_>, item: &Item, masks: Option<&ItemMasks<'_>>) -> PyResult<CoreRollout> {
     let native = masks.and_then(ItemMasks::native);
-    let rollout = py.detach(|| decode(item, native));
+    let now = now(py)?;
+    let rollout = py.detach(|| decode(item, native, now));
     made(py, item, rollout, masks)?.map_err(RolloutError::of)
 }
 
@@ -87,9 +90,10 @@ pub(crate) fn rollouts_of(
 ) -> PyResult<Vec<Rollout>> {
     let items = items.iter().map(Item::of).collect::<PyResult<Vec<_>>>()?;
     let native = masks.as_ref().and_then(ItemMasks::native);
+    let now = now(py)?;
     let rollouts = py.detach(|| {
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        in_order(&items, threads, |item| decode(item, native))
+        in_order(&items, threads, |item| decode(item, native, now))
     });
     let versions = versions.into_iter().chain(std::iter::repeat(None));
     let mut read = Vec::with_capacity(items.len());
@@ -108,9 +112,9 @@ pub(crate) fn rollouts_of(
     Ok(read)
 }
 
-fn decode(item: &Item, masks: Option<&CoreMasks>) -> Result<CoreRollout, ItemTokensError> {
+fn decode(item: &Item, masks: Option<&CoreMasks>, now: CivilTime) -> Result<CoreRollout, ItemTokensError> {
     match masks {
-        Some(masks) => masks.rollout(item.json()),
+        Some(masks) => masks.rollout(item.json(), now),
         None => Ok(wire::decode(item.json())?),
     }
 }

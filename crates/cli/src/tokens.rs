@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         if texts.is_empty() {
             break;
         }
-        for ((row, _), outcome) in texts.iter().zip(reader.read_all(&texts)) {
+        for ((row, _), outcome) in texts.iter().zip(reader.read_all(&texts, &arguments.rows)) {
             tally.count(*row, &outcome);
             if wanted.remove(row) {
                 lines.wipe_progress();

@@ -3,7 +3,7 @@
 use rollyard_core::rollout::{Rollout, Runs};
 use rollyard_core::tokens::mask::MessageSpan;
 use rollyard_core::tokens::template::{CivilTime, Message};
-use rollyard_core::tokens::{Conversation, Drift, Masks};
+use rollyard_core::tokens::{Conversation, Drift, Masks, in_order};
 use rollyard_core::wire::rollout::TokensError;
 use serde::de::IgnoredAny;
 use std::ops::Range;
@@ -14,7 +14,7 @@ pub(super) struct Line {
     pub(super) name: Option<String>,
     pub(super) ids: Vec<u32>,
     pub(super) mask: Runs<bool>,
-    /// Its parts, one behind the other.
+    /// Its parts, one behind the other, if it is shown.
     pub(super) turns: Vec<Turn>,
     pub(super) source: Source,
 }
@@ -54,38 +54,31 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// All of them, in order, on all cores.
-    pub(super) fn read_all(&self, texts: &[(u64, String)]) -> Vec<Result<Line, String>> {
+    /// All of them, in order, on all cores. Rows that are `shown` get their turns too.
+    pub(super) fn read_all(&self, texts: &[(u64, String)], shown: &[u64]) -> Vec<Result<Line, String>> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let share = texts.len().div_ceil(threads).max(1);
-        std::thread::scope(|scope| {
-            let shares: Vec<_> = texts
-                .chunks(share)
-                .map(|texts| {
-                    scope.spawn(|| texts.iter().map(|(_, text)| self.read(text)).collect::<Vec<_>>())
-                })
-                .collect();
-            shares
-                .into_iter()
-                .flat_map(|share| share.join().expect("reading a line does not panic"))
-                .collect()
-        })
+        in_order(texts, threads, |(row, text)| self.read(text, shown.contains(row)))
     }
 
-    fn read(&self, text: &str) -> Result<Line, String> {
+    fn read(&self, text: &str, is_shown: bool) -> Result<Line, String> {
         let conversation = Conversation::from_item(text.as_bytes())
             .map(|talk| Conversation { now: Some(self.now), ..talk })
             .map_err(|error| error.to_string());
         match rollyard_core::wire::rollout::decode(text.as_bytes()) {
             Ok(rollout) => Ok(self.of_sampled(&rollout, conversation)),
-            Err(TokensError::Absent) => self.of_text(&conversation?),
+            Err(TokensError::Absent) => self.of_text(&conversation?, is_shown),
             Err(error) => Err(not_json(text).unwrap_or_else(|| error.to_string())),
         }
     }
 
-    fn of_text(&self, conversation: &Conversation) -> Result<Line, String> {
+    fn of_text(&self, conversation: &Conversation, is_shown: bool) -> Result<Line, String> {
         let masked = self.masks.mask(conversation).map_err(|error| error.to_string())?;
-        let turns = turns(&conversation.messages, &self.masks.turns(conversation, &masked));
+        // Finding the turns renders every message again, which counting does not need.
+        let turns = if is_shown {
+            turns(&conversation.messages, &self.masks.turns(conversation, &masked))
+        } else {
+            Vec::new()
+        };
         Ok(Line {
             name: conversation.name.clone(),
             turns,

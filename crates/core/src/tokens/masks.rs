@@ -10,6 +10,7 @@ use super::conversation::{Conversation, ConversationError};
 use super::drift::Drift;
 use super::mask::{MaskError, MaskRule, Masked, MessageSpan, whole_turns};
 use super::model::Tokenizer;
+use super::template::CivilTime;
 use crate::rollout::{Draft, Rollout, RolloutError};
 use crate::wire::rollout::{self, TokensError};
 
@@ -82,7 +83,10 @@ impl Masks {
     /// That the mask's tokens are those of the whole conversation, rendered at once.
     pub fn check_whole(&self, conversation: &Conversation, masked: &Masked) -> Result<(), MaskError> {
         let whole = self.tokens_of_text(conversation)?;
-        let Some(at) = Drift::between(&masked.ids, &whole).first() else { return Ok(()) };
+        if masked.ids == whole {
+            return Ok(());
+        }
+        let at = masked.ids.iter().zip(&whole).take_while(|(a, b)| a == b).count();
         let text = |ids: &[u32]| {
             let ids = ids.get(at..ids.len().min(at + 8)).unwrap_or_default();
             self.tokenizer.encoder().decode(ids, false).unwrap_or_default()
@@ -95,13 +99,15 @@ impl Masks {
         whole_turns(&self.tokenizer, &conversation.messages, &conversation.how(), masked)
     }
 
-    /// The rollout of an item: with the tokens it carries, or else with those of its messages.
-    pub fn rollout(&self, item: &[u8]) -> Result<Rollout, ItemTokensError> {
+    /// The rollout of an item: with the tokens it carries, or else with those of its messages, whose template is
+    /// told the time where it asks.
+    pub fn rollout(&self, item: &[u8], now: CivilTime) -> Result<Rollout, ItemTokensError> {
         match rollout::decode(item) {
             Err(TokensError::Absent) => {}
             outcome => return Ok(outcome?),
         }
-        let masked = self.mask(&Conversation::from_item(item)?)?;
+        let conversation = Conversation { now: Some(now), ..Conversation::from_item(item)? };
+        let masked = self.mask(&conversation)?;
         Ok(retokenised(rollout::facts(item)?, &masked)?)
     }
 }

@@ -12,6 +12,9 @@ pub(super) const THINKING: &str = include_str!("../../../tests/fixtures/template
 pub(super) const LLAMA: &str = include_str!("../../../tests/fixtures/templates/llama_like.jinja");
 const GENERATION: &str = include_str!("../../../tests/fixtures/templates/generation.jinja");
 
+const NOW: CivilTime =
+    CivilTime { year: 2026, month: 3, day: 1, hour: 0, minute: 0, second: 0, microsecond: 0 };
+
 pub(super) fn masks_of(tokenizer: &[u8], template: &str, rule: &str) -> Masks {
     let files = ModelFiles { chat_template: Some(template), ..ModelFiles::default() };
     let tokenizer = Arc::new(Tokenizer::new(tokenizer, files).unwrap());
@@ -23,9 +26,8 @@ pub(super) fn masks(template: &str, rule: &str) -> Masks {
 }
 
 pub(super) fn conversation(messages: &Json) -> Conversation {
-    let now = CivilTime { year: 2026, month: 3, day: 1, hour: 0, minute: 0, second: 0, microsecond: 0 };
     let talk = Conversation::from_item(json!({ "messages": messages }).to_string().as_bytes()).unwrap();
-    Conversation { now: Some(now), ..talk }
+    Conversation { now: Some(NOW), ..talk }
 }
 
 /// The trained texts, after a check of all that holds for every mask.
@@ -336,12 +338,21 @@ fn closing_a_turn_is_no_drift_but_other_tokens_are() {
 fn an_item_with_tokens_is_never_tokenised_again() {
     let masks = masks(PLAIN, "auto");
     let item = json!({"messages": tool_talk(), "reward": 1.0, "tokens": [5, 6, 7], "response_length": 1});
-    let rollout = masks.rollout(item.to_string().as_bytes()).unwrap();
+    let rollout = masks.rollout(item.to_string().as_bytes(), NOW).unwrap();
     assert_eq!(rollout.tokens(), [5, 6, 7]);
     assert!(rollout.is_exact());
     let item = json!({"messages": tool_talk(), "reward": 0.5, "instance_id": "maths_1"});
-    let rollout = masks.rollout(item.to_string().as_bytes()).unwrap();
+    let rollout = masks.rollout(item.to_string().as_bytes(), NOW).unwrap();
     assert!(!rollout.is_exact());
     assert_eq!((rollout.episode_reward, &*rollout.env_example_id), (0.5, "maths_1"));
     assert_eq!(rollout.turns().len(), 3);
+}
+
+#[test]
+fn an_item_is_masked_by_a_template_that_asks_for_the_date() {
+    let masks = masks_of(LLAMA3, LLAMA, "auto");
+    let talk = json!([{"role": "user", "content": "One?"}, {"role": "assistant", "content": "Two."}]);
+    let rollout = masks.rollout(json!({ "messages": talk }).to_string().as_bytes(), NOW).unwrap();
+    let ids: Vec<u32> = rollout.prompt_tokens().iter().map(|id| id.cast_unsigned()).collect();
+    assert!(masks.tokenizer.encoder().decode(&ids, false).unwrap().contains("01 Mar 2026"));
 }
