@@ -47,7 +47,12 @@ impl Lengths {
             sampled: Some(sampled),
             versions: Some(versions),
             episode_reward: 1.0,
-            metadata: Metadata { worker_id: "worker_4711".to_owned(), timestamp: 1.7e9, weight_step: 8 },
+            metadata: Metadata {
+                worker_id: "worker_4711".to_owned(),
+                timestamp: 1.7e9,
+                weight_step: 8,
+                ..Metadata::default()
+            },
             ..Draft::default()
         }
     }

@@ -150,7 +150,7 @@ class RolloutMetadata:
     """Where a rollout came from: attached by the worker after the environment is done."""
 
     def __new__(
-        cls, worker_id: str = "", timestamp: float = 0.0, weight_step: int = -1
+        cls, worker_id: str = "", timestamp: float = 0.0, weight_step: int = -1, version: int = 1
     ) -> RolloutMetadata: ...
     @property
     def worker_id(self) -> str: ...
@@ -158,6 +158,8 @@ class RolloutMetadata:
     def timestamp(self) -> float: ...
     @property
     def weight_step(self) -> int: ...
+    @property
+    def version(self) -> int: ...
 
 @final
 class Rollout:

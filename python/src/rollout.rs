@@ -3,7 +3,7 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rollyard_core::rollout::{Draft, Metadata, Rollout as CoreRollout, Runs};
+use rollyard_core::rollout::{Draft, METADATA_VERSION, Metadata, Rollout as CoreRollout, Runs};
 use std::sync::Arc;
 
 use crate::array;
@@ -21,23 +21,26 @@ pub(crate) struct RolloutMetadata {
     timestamp: f64,
     /// The trainer's step whose weights sampled it; -1 if nobody said.
     weight_step: i64,
+    /// Of this schema.
+    version: u32,
 }
 
 #[pymethods]
 impl RolloutMetadata {
     #[new]
     #[pyo3(
-        signature = (worker_id = String::new(), timestamp = 0.0, weight_step = -1),
-        text_signature = "(worker_id='', timestamp=0.0, weight_step=-1)"
+        signature = (worker_id = String::new(), timestamp = 0.0, weight_step = -1, version = METADATA_VERSION),
+        text_signature = "(worker_id='', timestamp=0.0, weight_step=-1, version=1)"
     )]
-    fn new(worker_id: String, timestamp: f64, weight_step: i64) -> Self {
-        Self { worker_id, timestamp, weight_step }
+    fn new(worker_id: String, timestamp: f64, weight_step: i64, version: u32) -> Self {
+        Self { worker_id, timestamp, weight_step, version }
     }
 
     fn __repr__(&self) -> String {
-        let Self { worker_id, timestamp, weight_step } = self;
+        let Self { worker_id, timestamp, weight_step, version } = self;
         format!(
-            "RolloutMetadata(worker_id={worker_id:?}, timestamp={timestamp:?}, weight_step={weight_step})"
+            "RolloutMetadata(worker_id={worker_id:?}, timestamp={timestamp:?}, weight_step={weight_step}, \
+             version={version})"
         )
     }
 
@@ -45,26 +48,26 @@ impl RolloutMetadata {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         // 0.0 and -0.0 are equal.
-        (&self.worker_id, (self.timestamp + 0.0).to_bits(), self.weight_step).hash(&mut hasher);
+        (&self.worker_id, (self.timestamp + 0.0).to_bits(), self.weight_step, self.version).hash(&mut hasher);
         hasher.finish()
     }
 
-    fn __getnewargs__(&self) -> (String, f64, i64) {
-        (self.worker_id.clone(), self.timestamp, self.weight_step)
+    fn __getnewargs__(&self) -> (String, f64, i64, u32) {
+        (self.worker_id.clone(), self.timestamp, self.weight_step, self.version)
     }
 }
 
 impl From<&Metadata> for RolloutMetadata {
     fn from(metadata: &Metadata) -> Self {
-        let Metadata { worker_id, timestamp, weight_step } = metadata.clone();
-        Self { worker_id, timestamp, weight_step }
+        let Metadata { worker_id, timestamp, weight_step, version } = metadata.clone();
+        Self { worker_id, timestamp, weight_step, version }
     }
 }
 
 impl From<RolloutMetadata> for Metadata {
     fn from(metadata: RolloutMetadata) -> Self {
-        let RolloutMetadata { worker_id, timestamp, weight_step } = metadata;
-        Self { worker_id, timestamp, weight_step }
+        let RolloutMetadata { worker_id, timestamp, weight_step, version } = metadata;
+        Self { worker_id, timestamp, weight_step, version }
     }
 }
 

@@ -197,7 +197,8 @@ def test_a_repr_says_what_it_is() -> None:
         'Rollout("math", "a", 2 prompt + 3 response tokens, episode_reward=0.0, weight_step=-1)'
     )
     assert (
-        repr(RolloutMetadata("w", 1.5, 3)) == 'RolloutMetadata(worker_id="w", timestamp=1.5, weight_step=3)'
+        repr(RolloutMetadata("w", 1.5, 3))
+        == 'RolloutMetadata(worker_id="w", timestamp=1.5, weight_step=3, version=1)'
     )
     assert repr(MaskedTokens([1, 2], [0, 1])) == "MaskedTokens(2 tokens, 1 trained)"
     assert repr(Message("user", "hi", name="me")) == "Message('user', 'hi', name='me')"

@@ -13,6 +13,9 @@ use std::ops::Range;
 /// The version of a token that no policy sampled.
 pub const NO_VERSION: i32 = -1;
 
+/// The metadata's own schema as this build writes it.
+pub const METADATA_VERSION: u32 = 1;
+
 /// Where a rollout came from: attached by the worker after the environment is done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metadata {
@@ -22,11 +25,20 @@ pub struct Metadata {
     pub timestamp: f64,
     /// The trainer's step whose weights sampled it; -1 if nobody said.
     pub weight_step: i64,
+    /// Of this schema, for whoever reads it years later.
+    pub version: u32,
 }
 
 impl Default for Metadata {
     fn default() -> Self {
-        Self { worker_id: String::new(), timestamp: 0.0, weight_step: -1 }
+        Self { worker_id: String::new(), timestamp: 0.0, weight_step: -1, version: METADATA_VERSION }
+    }
+}
+
+impl Metadata {
+    /// Nobody said where the rollout came from.
+    pub fn is_missing(&self) -> bool {
+        self.worker_id.is_empty() && self.timestamp == 0.0 && self.weight_step == -1
     }
 }
 

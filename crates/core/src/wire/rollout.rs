@@ -204,6 +204,7 @@ impl Facts {
                 worker_id: wire.worker_id.clone().unwrap_or_default(),
                 timestamp: timestamp.unwrap_or_default(),
                 weight_step: wire.weight_version.as_ref().and_then(Version::number).unwrap_or(-1),
+                ..Metadata::default()
             },
             temperature: wire.temperature,
             top_k: wire.top_k,
