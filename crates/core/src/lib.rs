@@ -3,7 +3,7 @@
 //! Read the modules in this order, which is the way a rollout travels:
 //! [`wire`] turns outside JSON into valid values, [`ledger`] decides what becomes of them,
 //! [`pipeline`] says when a group is worth training on and what the trainer sees of it.
-//! [`rollout`] is one of them to the token, [`tokens`] makes tokens and masks of text, and [`batch`] lays
+//! [`rollout`] is one of them to the token, [`replay`] picks the fresh ones to train on, [`tokens`] makes tokens and masks of text, and [`batch`] lays
 //! many rollouts out as the tensors a trainer reads.
 //! [`run_config`] holds every knob once; [`ids`] the names everything else is called by.
 
@@ -15,6 +15,8 @@ pub mod ledger;
 pub mod pipeline;
 
 pub mod rollout;
+
+pub mod replay;
 
 pub mod tokens;
 

@@ -65,10 +65,20 @@ pub enum DropReason {
     Requested,
     /// Its bytes on disk no longer match their checksum.
     Corrupt,
+    /// The trainer is too many steps ahead of the weights that sampled it.
+    StaleStep,
+    /// It was made too long ago.
+    StaleTime,
+    /// All its tokens were sampled with weights too many steps behind the trainer.
+    StaleTokens,
+    /// It was sampled with weights that the trainer does not have yet, or no longer.
+    FutureStep,
+    /// Newer rollouts of its environment needed the room.
+    Capacity,
 }
 
 impl DropReason {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
         Self::NoVariance,
         Self::TooFewAnswers,
         Self::TooFewInTime,
@@ -77,6 +87,11 @@ impl DropReason {
         Self::CannotPad,
         Self::Requested,
         Self::Corrupt,
+        Self::StaleStep,
+        Self::StaleTime,
+        Self::StaleTokens,
+        Self::FutureStep,
+        Self::Capacity,
     ];
 
     /// The name in counters, metrics and answers.
@@ -90,6 +105,11 @@ impl DropReason {
             Self::CannotPad => "cannot_pad",
             Self::Requested => "requested",
             Self::Corrupt => "corrupt",
+            Self::StaleStep => "stale_step",
+            Self::StaleTime => "stale_time",
+            Self::StaleTokens => "stale_tokens",
+            Self::FutureStep => "future_step",
+            Self::Capacity => "capacity",
         }
     }
 }
