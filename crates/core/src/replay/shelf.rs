@@ -145,12 +145,10 @@ mod tests {
         ) {
             let mut shelf = Shelf::default();
             let mut model = vec![false; pushes];
-            for nth in 0..pushes {
+            for (nth, taken) in model.iter_mut().enumerate() {
                 prop_assert_eq!(shelf.push(), nth);
-                if nth % 3 != 0 {
-                    shelf.set(nth, true);
-                    model[nth] = true;
-                }
+                *taken = nth % 3 != 0;
+                shelf.set(nth, *taken);
             }
             for (place, taken) in flips {
                 let place = place.index(pushes);

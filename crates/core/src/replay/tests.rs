@@ -115,8 +115,8 @@ fn drawing_without_replacement_is_drawing_one_after_the_other() {
         ("all of them", Select::Recency { alpha: 1.0 }, by_rank(1.0, 4), 4),
     ] {
         let mut pool = pool(select);
-        for nth in 0..weights.len() {
-            pool.insert("e", facts(priorities[nth]), nth);
+        for (nth, priority) in priorities.into_iter().enumerate().take(weights.len()) {
+            pool.insert("e", facts(priority), nth);
         }
         let expected = sequences(&weights, count);
         let mut observed: BTreeMap<Vec<usize>, u64> = expected.keys().map(|key| (key.clone(), 0)).collect();
@@ -190,7 +190,7 @@ fn any_part_of_a_batch_is_a_fair_mix_of_environments() {
         pool.insert(["a", "b"][nth % 2], facts(1.0), nth);
     }
     let picked = pool.pick(1000, &mut Chance::of(9, 9)).unwrap();
-    let of_a = picked[..500].iter().filter(|id| pool.get(**id).unwrap().item % 2 == 0).count();
+    let of_a = picked[..500].iter().filter(|id| pool.get(**id).unwrap().item.is_multiple_of(2)).count();
     assert!((180..=320).contains(&of_a), "{of_a} of the first 500 are from one of two equal environments");
 }
 
@@ -216,7 +216,11 @@ fn holes_are_closed_and_the_order_stays() {
     let mut kept = Vec::new();
     for nth in 0..10_000 {
         let id = pool.insert("e", facts(1.0), nth);
-        if nth % 10 == 0 { kept.push(nth) } else { drop(pool.remove(id)) }
+        if nth % 10 == 0 {
+            kept.push(nth);
+        } else {
+            pool.remove(id);
+        }
     }
     let picked = pool.pick(kept.len(), &mut Chance::of(0, 0)).unwrap();
     assert_eq!(picked.into_iter().map(|id| pool.get(id).unwrap().item).collect::<Vec<_>>(), kept);
