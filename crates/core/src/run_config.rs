@@ -7,12 +7,18 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use crate::pipeline::{Filter, Meta, Normalize, Pad, Validate};
+use crate::replay::{Advantage, Balance, Limiter, ReplayError, Rules, SelectName};
 
+/// What turns a limit off.
+const NO_LIMIT: i64 = -1;
+
+// In the log a configuration is its values in order: new knobs stand at the end, and a log from before them gives
+// their defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct RunConfig {
     pub task_type: String,
     pub group_size: NonZeroU32,
@@ -39,6 +45,44 @@ pub struct RunConfig {
     pub lease_seconds: f64,
     pub auto_commit: bool,
     pub keep_commits: u32,
+
+    pub mode: Mode,
+    pub advantage: Advantage,
+    pub replay_capacity: NonZeroU32,
+    pub replay_select: SelectName,
+    pub replay_alpha: f64,
+    pub replay_balance: Balance,
+    pub max_samples: i64,
+    pub max_rollout_step_delay: i64,
+    pub max_rollout_timestamp_delay: f64,
+    pub max_token_step_delay: i64,
+    pub limiter: LimiterName,
+    pub limiter_size: u64,
+    pub samples_per_insert: f64,
+    pub limiter_error_buffer: f64,
+    pub seed: u64,
+}
+
+/// How often a rollout is trained on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Whole groups, each once, in the order they became ready.
+    #[default]
+    Queue,
+    /// Single rollouts, sampled while they are fresh, as often as `max_samples` allows.
+    Replay,
+}
+
+/// The names of the limiters; what they mean is in [`Limiter`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimiterName {
+    #[default]
+    None,
+    MinSize,
+    Queue,
+    Ratio,
 }
 
 /// What a write meets when the run holds as much as it may.
@@ -86,6 +130,21 @@ impl Default for RunConfig {
             lease_seconds: 600.0,
             auto_commit: true,
             keep_commits: 2,
+            mode: Mode::Queue,
+            advantage: Advantage::Rloo,
+            replay_capacity: NonZeroU32::new(65_536).expect("a power of two is not zero"),
+            replay_select: SelectName::Recency,
+            replay_alpha: 3.0,
+            replay_balance: Balance::Proportional,
+            max_samples: 1,
+            max_rollout_step_delay: 1,
+            max_rollout_timestamp_delay: 3600.0,
+            max_token_step_delay: -1,
+            limiter: LimiterName::None,
+            limiter_size: 1,
+            samples_per_insert: 1.0,
+            limiter_error_buffer: 1024.0,
+            seed: 0,
         }
     }
 }
@@ -133,6 +192,37 @@ pub const KNOBS: &[Knob] = &[
     knob("lease_seconds", "A lease not acked by then goes back to the pool"),
     knob("auto_commit", "Reads by plain slime clients are final at once, without commit(step)"),
     knob("keep_commits", "Commits whose rollouts are kept so that rewind can put them back"),
+    knob(
+        "mode",
+        "`queue` (whole groups, each trained once) or `replay` (single rollouts, sampled while fresh); `replay` \
+         starts with validate `sized` and filter `none`",
+    ),
+    knob(
+        "advantage",
+        "In replay mode: `rloo`, `grpo`, `grpo_no_std`, `dr_grpo`, `reinforce_pp`, `reinforce_pp_baseline` or `raw`",
+    ),
+    knob("replay_capacity", "Rollouts of one environment that can be sampled; the oldest make room"),
+    knob("replay_select", "Which are sampled: `recency`, `uniform`, `oldest`, `newest` or `prioritised`"),
+    knob(
+        "replay_alpha",
+        "Recency: the i-th oldest weighs (i+1)^alpha; prioritised: the exponent of |advantage|",
+    ),
+    knob("replay_balance", "Environments in a batch: `proportional` to what they hold, or `equal`"),
+    knob("max_samples", "Times a rollout is sampled before it retires; -1 is no limit"),
+    knob("max_rollout_step_delay", "Steps a rollout's weights may be behind the trainer; -1 is no limit"),
+    knob("max_rollout_timestamp_delay", "Seconds since a rollout was made; negative is no limit"),
+    knob(
+        "max_token_step_delay",
+        "Steps a token's weights may be behind the trainer; older tokens leave the loss; -1 is no limit",
+    ),
+    knob("limiter", "Keeps inserts and samples in step: `none`, `min_size`, `queue` or `ratio`"),
+    knob(
+        "limiter_size",
+        "Rollouts held before the first sample (`min_size`, `ratio`), or ahead at most (`queue`)",
+    ),
+    knob("samples_per_insert", "How often each is sampled on average, for limiter `ratio`"),
+    knob("limiter_error_buffer", "Samples that the two sides may be apart, for limiter `ratio`"),
+    knob("seed", "What sampling in replay mode is drawn from"),
 ];
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -160,6 +250,26 @@ impl ConfigError {
     }
 }
 
+/// The knobs have other names for a few of the limiters' numbers.
+impl From<ReplayError> for ConfigError {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Setting { name, value, expected } => {
+                let name = match name.as_str() {
+                    "alpha" => "replay_alpha".to_owned(),
+                    "size" | "min_size_to_sample" => "limiter_size".to_owned(),
+                    "error_buffer" => "limiter_error_buffer".to_owned(),
+                    _ => name,
+                };
+                Self::Invalid { name, value, expected }
+            }
+            other => {
+                Self::Invalid { name: "replay".to_owned(), value: String::new(), expected: other.to_string() }
+            }
+        }
+    }
+}
+
 fn known_names() -> String {
     KNOBS.iter().map(|knob| knob.name).collect::<Vec<_>>().join(", ")
 }
@@ -168,6 +278,13 @@ impl RunConfig {
     /// This configuration with the settings in `changes` put in, or the first one that does not fit.
     pub fn patched(&self, changes: &Map<String, Value>) -> Result<Self, ConfigError> {
         let mut config = self.clone();
+        if let Some(mode) = changes.get("mode") {
+            config = config.with("mode", mode)?;
+            if config.mode == Mode::Replay && self.mode == Mode::Queue {
+                // Rewards of any size, and groups that teach nothing, are for the sampler's owner to judge.
+                (config.validate, config.filter) = (Validate::Sized, Filter::None);
+            }
+        }
         for (name, value) in changes {
             config = config.with(name, value)?;
         }
@@ -238,7 +355,60 @@ impl RunConfig {
                 return invalid(name, 0.0, "at least 1");
             }
         }
+        for (name, limit, least) in [
+            ("max_samples", self.max_samples, 1),
+            ("max_rollout_step_delay", self.max_rollout_step_delay, 0),
+            ("max_token_step_delay", self.max_token_step_delay, 0),
+        ] {
+            if limit < least && limit != NO_LIMIT {
+                return invalid(name, limit as f64, &format!("at least {least}, or -1 for no limit"));
+            }
+        }
+        self.rules().check()?;
+        self.limiter()?;
         Ok(())
+    }
+
+    /// What the pool of a run in replay mode keeps and picks.
+    pub fn rules(&self) -> Rules {
+        let above = |limit: i64| u64::try_from(limit).ok();
+        Rules {
+            capacity: NonZeroUsize::try_from(self.replay_capacity).unwrap_or(NonZeroUsize::MAX),
+            select: self.replay_select.with(self.replay_alpha),
+            balance: self.replay_balance,
+            max_samples: above(self.max_samples)
+                .and_then(|max| NonZeroU32::new(u32::try_from(max).unwrap_or(u32::MAX))),
+            step_delay_max: above(self.max_rollout_step_delay),
+            // Not a number is for the check to find.
+            age_secs_max: (self.max_rollout_timestamp_delay.is_nan()
+                || self.max_rollout_timestamp_delay >= 0.0)
+                .then_some(self.max_rollout_timestamp_delay),
+            token_delay_max: above(self.max_token_step_delay),
+        }
+    }
+
+    pub fn limiter(&self) -> Result<Limiter, ReplayError> {
+        match self.limiter {
+            LimiterName::None => Ok(Limiter::none()),
+            LimiterName::MinSize => Limiter::min_size(self.limiter_size),
+            LimiterName::Queue => Limiter::queue(self.limiter_size),
+            LimiterName::Ratio => Limiter::sample_to_insert_ratio(
+                self.samples_per_insert,
+                self.limiter_size,
+                self.limiter_error_buffer,
+            ),
+        }
+    }
+
+    /// Weight versions that a group may span: in replay mode as many as its rollouts may be apart anyway, because
+    /// each is judged for itself.
+    pub fn version_spread(&self) -> u64 {
+        match self.mode {
+            Mode::Queue => self.version_spread_max,
+            Mode::Replay => {
+                u64::try_from(self.max_rollout_step_delay).unwrap_or(u64::MAX).max(self.version_spread_max)
+            }
+        }
     }
 
     /// Rollouts at which a growing group is finished.
@@ -292,6 +462,13 @@ fn describe(name: &str, current: &Value) -> String {
         "meta" => "\"rewards\" or \"none\"",
         "when_full" => "\"wait\" or \"reject\"",
         "durability" => "\"fsync\" or \"os\"",
+        "mode" => "\"queue\" or \"replay\"",
+        "advantage" => {
+            "\"rloo\", \"grpo\", \"grpo_no_std\", \"dr_grpo\", \"reinforce_pp\", \"reinforce_pp_baseline\" or \"raw\""
+        }
+        "replay_select" => "\"recency\", \"uniform\", \"oldest\", \"newest\" or \"prioritised\"",
+        "replay_balance" => "\"proportional\" or \"equal\"",
+        "limiter" => "\"none\", \"min_size\", \"queue\" or \"ratio\"",
         _ => match current {
             Value::Number(n) if n.is_u64() => "a whole number in range",
             Value::Number(_) => "a number",
@@ -346,12 +523,33 @@ mod tests {
             (json!({"when_full": null}), vec!["when_full", "null", "wait"]),
             (json!({"reward_min": 2.0}), vec!["reward_min", "2", "reward_max"]),
             (json!({"max_buffer_bytes": 0}), vec!["max_buffer_bytes", "0"]),
+            (json!({"mode": "ring"}), vec!["mode", "ring", "replay"]),
+            (json!({"replay_capacity": -5}), vec!["replay_capacity", "-5", "whole number"]),
+            (json!({"replay_capacity": 0}), vec!["replay_capacity", "0"]),
+            (json!({"replay_alpha": "NaN"}), vec!["replay_alpha", "NaN"]),
+            (json!({"replay_alpha": -0.5}), vec!["replay_alpha", "-0.5", "from 0"]),
+            (json!({"max_samples": 0}), vec!["max_samples", "0", "-1 for no limit"]),
+            (json!({"max_rollout_step_delay": -2}), vec!["max_rollout_step_delay", "-2"]),
+            (json!({"limiter": "queue", "limiter_size": 0}), vec!["limiter_size", "0", "at least 1"]),
+            (
+                json!({"limiter": "ratio", "samples_per_insert": 4, "limiter_error_buffer": 2}),
+                vec!["limiter_error_buffer", "2", "at least 4"],
+            ),
         ] {
             let message = patch(changes.clone()).unwrap_err();
             for part in parts {
                 assert!(message.contains(part), "{changes}: {message:?} lacks {part:?}");
             }
         }
+    }
+
+    #[test]
+    fn replay_starts_with_its_own_defaults_unless_they_are_named() {
+        let config = patch(json!({"mode": "replay", "filter": "range"})).unwrap();
+        assert_eq!((config.validate, config.filter), (Validate::Sized, Filter::Range));
+        let map = json!({"max_samples": 4, "mode": "replay"}).as_object().unwrap().clone();
+        let varied = config.patched(json!({"validate": "varied"}).as_object().unwrap()).unwrap();
+        assert_eq!(varied.patched(&map).unwrap().validate, Validate::Varied);
     }
 
     #[test]

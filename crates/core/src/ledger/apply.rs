@@ -5,7 +5,8 @@
 
 use super::event::{Admitted, Event};
 use super::group::{Group, GroupStatus, Rollout, Uid};
-use super::lease::{Ending, Lease, LeaseStatus};
+use super::lease::{Ending, Lease, LeaseStatus, Sample};
+use super::replay::Use;
 use super::settled::Fate;
 use super::{Ledger, Time};
 use crate::ids::{GroupNo, LeaseNo, Place};
@@ -21,8 +22,7 @@ impl Ledger {
     pub fn apply(&mut self, event: &Event, place: Place, freed: &mut Vec<(Place, u32)>) {
         match event {
             Event::Configured { config, start, .. } => {
-                self.config = (**config).clone();
-                self.group_size_max = self.group_size_max.max(config.group_len());
+                self.configure((**config).clone());
                 if start.is_some() {
                     self.start.clone_from(start);
                 }
@@ -44,12 +44,34 @@ impl Ledger {
                         granted_at: *at,
                         auto: *auto,
                         tally: std::mem::take(&mut self.tally),
+                        sample: None,
                     },
                 );
-                self.tally_no += 1;
-                self.next_lease = LeaseNo(lease.0 + 1);
-                self.lease_deadlines.insert((*until, *lease));
+                self.grant(*lease, *until);
                 self.hand_out(*lease, groups);
+            }
+            Event::Pooled { group, members, .. } => self.pool(*group, members),
+            Event::StepSet { step, .. } => {
+                if let Some(replay) = &mut self.replay {
+                    replay.pool.set_step(i64::try_from(*step).unwrap_or(i64::MAX));
+                }
+            }
+            Event::Sampled { at, lease, picks, step, draw, until, reader } => {
+                let sample = Sample { picks: picks.clone(), step: *step, draw: *draw };
+                self.draw(&sample);
+                self.leases.insert(
+                    *lease,
+                    Lease {
+                        groups: Vec::new(),
+                        status: LeaseStatus::Out(*until),
+                        reader: reader.as_str().into(),
+                        granted_at: *at,
+                        auto: false,
+                        tally: std::mem::take(&mut self.tally),
+                        sample: Some(sample),
+                    },
+                );
+                self.grant(*lease, *until);
             }
             Event::Extended { lease, until, .. } => {
                 if let Some(known) = self.leases.get_mut(lease)
@@ -62,10 +84,10 @@ impl Ledger {
             }
             Event::Acked { lease, last, .. } => self.ack(*lease, *last, freed),
             Event::Returned { lease, expired, .. } => {
-                self.put_back(*lease, if *expired { Ending::Expired } else { Ending::Returned });
+                self.put_back(*lease, if *expired { Ending::Expired } else { Ending::Returned }, freed);
             }
             Event::Committed { step, leases, .. } => self.commit(*step, leases, freed),
-            Event::Rewound { step, .. } => self.rewind(*step),
+            Event::Rewound { step, .. } => self.rewind(*step, freed),
             Event::VersionSet { version, .. } => self.version = Some(*version),
             Event::Relocated { group, uid } => {
                 let rollouts = self.groups.get_mut(group).map(|group| &mut group.rollouts);
@@ -80,8 +102,19 @@ impl Ledger {
         }
     }
 
+    fn grant(&mut self, lease: LeaseNo, until: Time) {
+        self.tally_no += 1;
+        self.next_lease = LeaseNo(lease.0 + 1);
+        self.lease_deadlines.insert((until, lease));
+    }
+
     fn admit(&mut self, new: &Admitted, place: Place) {
         let uid = Uid::of(&new.uid);
+        if let (Some(replay), Some(origin)) = (&mut self.replay, &new.origin) {
+            replay.admit(uid, new, origin);
+        }
+        let size = new.origin.as_ref().and_then(|origin| origin.group_size).unwrap_or(self.config.group_size);
+        self.group_size_max = self.group_size_max.max(size.get() as usize);
         let instance = self.instances.entry(Uid::of(&new.instance)).or_default();
         let group = self.groups.entry(new.group).or_insert_with(|| {
             instance.next_round = new.round + 1;
@@ -90,7 +123,7 @@ impl Ledger {
             Group {
                 instance: new.instance.as_str().into(),
                 round: new.round,
-                size: self.config.group_size,
+                size,
                 epoch: new.epoch,
                 versions: None,
                 status: GroupStatus::Open,
@@ -98,7 +131,7 @@ impl Ledger {
                 touched_at: new.at,
                 // One less than now, so that the tally below counts the group.
                 tally_no: self.tally_no.wrapping_sub(1),
-                rollouts: Vec::with_capacity(self.config.group_len().min(64)),
+                rollouts: Vec::with_capacity((size.get() as usize).min(64)),
             }
         });
         group.rollouts.push(Rollout {
@@ -135,7 +168,7 @@ impl Ledger {
     }
 
     /// No rollout joins this group any more.
-    fn close(&mut self, no: GroupNo) {
+    pub(super) fn close(&mut self, no: GroupNo) {
         let Some(group) = self.groups.get_mut(&no) else { return };
         if std::mem::replace(&mut group.closed, true) {
             return;
@@ -176,13 +209,14 @@ impl Ledger {
 
     fn drop_rollout(&mut self, no: GroupNo, uid: Uid, reason: DropReason, freed: &mut Vec<(Place, u32)>) {
         let Some(group) = self.groups.get_mut(&no) else { return };
-        let Some(index) = group.rollouts.iter().position(|rollout| rollout.uid == uid) else { return };
-        let rollout = group.rollouts.remove(index);
-        let size = u64::from(rollout.size_bytes);
         let lease = match group.status {
+            GroupStatus::Pooled => return self.drop_pooled(uid, reason, freed),
             GroupStatus::Leased(lease, _) => Some(lease),
             GroupStatus::Open | GroupStatus::Ready(_) => None,
         };
+        let Some(index) = group.rollouts.iter().position(|rollout| rollout.uid == uid) else { return };
+        let rollout = group.rollouts.remove(index);
+        let size = u64::from(rollout.size_bytes);
         match lease.and_then(|lease| self.leases.get(&lease)).map(|lease| lease.status) {
             None => {
                 self.books.held -= 1;
@@ -217,12 +251,15 @@ impl Ledger {
             GroupStatus::Ready(order) => {
                 self.ready.remove(&order);
             }
-            GroupStatus::Leased(..) => {}
+            GroupStatus::Leased(..) | GroupStatus::Pooled => {}
         }
     }
 
-    fn settle(&mut self, rollout: &Rollout, fate: Fate, freed: &mut Vec<(Place, u32)>) {
+    pub(super) fn settle(&mut self, rollout: &Rollout, fate: Fate, freed: &mut Vec<(Place, u32)>) {
         self.uids.remove(&rollout.uid);
+        if let Some(replay) = &mut self.replay {
+            replay.forget(rollout.uid);
+        }
         self.settled.put(rollout.uid, fate, rollout.digest);
         freed.push((rollout.place, rollout.size_bytes));
     }
@@ -255,8 +292,9 @@ impl Ledger {
         let LeaseStatus::Out(until) = lease.status else { return };
         lease.status = LeaseStatus::Acked(None);
         lease.tally = Default::default();
-        let groups = lease.groups.clone();
+        let (groups, sample) = (lease.groups.clone(), lease.sample.clone());
         self.lease_deadlines.remove(&(until, no));
+        self.end_uses(sample, Use::Acked, freed);
         let (count, bytes) = self.weigh(&groups);
         self.books.leased -= count;
         self.books.leased_bytes -= bytes;
@@ -271,6 +309,7 @@ impl Ledger {
     /// The rollouts of an acked lease are trained for good.
     fn settle_lease(&mut self, no: LeaseNo, step: Option<u64>, freed: &mut Vec<(Place, u32)>) {
         let Some(lease) = self.leases.remove(&no) else { return };
+        self.end_uses(lease.sample, Use::Final { lease: no, step }, freed);
         let (count, bytes) = self.weigh(&lease.groups);
         self.books.retained -= count;
         self.books.retained_bytes -= bytes;
@@ -290,9 +329,11 @@ impl Ledger {
         }
     }
 
-    /// The groups of a lease go back to where they stood in the queue.
-    fn put_back(&mut self, no: LeaseNo, ending: Ending) {
+    /// The groups of a lease go back to where they stood in the queue, and its rollouts to the pool.
+    fn put_back(&mut self, no: LeaseNo, ending: Ending, freed: &mut Vec<(Place, u32)>) {
         let Some(lease) = self.leases.remove(&no) else { return };
+        let undone = if matches!(lease.status, LeaseStatus::Out(_)) { Use::Returned } else { Use::Undone };
+        self.end_uses(lease.sample, undone, freed);
         let (count, bytes) = self.weigh(&lease.groups);
         match lease.status {
             LeaseStatus::Out(until) => {
@@ -346,9 +387,12 @@ impl Ledger {
                 self.settle_lease(no, Some(tied), freed);
             }
         }
+        if let Some(replay) = &mut self.replay {
+            replay.mark(step, self.floor);
+        }
     }
 
-    fn rewind(&mut self, step: u64) {
+    fn rewind(&mut self, step: u64, freed: &mut Vec<(Place, u32)>) {
         let undone: Vec<LeaseNo> = self
             .leases
             .iter()
@@ -356,9 +400,12 @@ impl Ledger {
             .map(|(no, _)| *no)
             .collect();
         for no in undone {
-            self.put_back(no, Ending::Rewound);
+            self.put_back(no, Ending::Rewound, freed);
         }
         self.commits.retain(|&committed| committed <= step);
+        if let Some(replay) = &mut self.replay {
+            replay.rewind(step);
+        }
     }
 
     /// Makes the deadline index anew, as the timeout it was made with has changed.

@@ -1,6 +1,9 @@
 //! Counts everything again, the slow way, and compares.
 
+use super::group::Group;
+use super::replay::Column;
 use super::{GroupStatus, LeaseStatus, Ledger};
+use crate::replay::Flow;
 
 impl Ledger {
     /// What is wrong with the books, if anything. Tests call it after every step.
@@ -17,6 +20,10 @@ impl Ledger {
             ..Default::default()
         };
         for (no, group) in &self.groups {
+            if group.status == GroupStatus::Pooled {
+                self.audit_pooled(group, &mut counted)?;
+                continue;
+            }
             let (count, bytes) = (group.rollouts.len() as u64, group.bytes());
             let status = match group.status {
                 GroupStatus::Leased(lease, _) => Some(
@@ -25,7 +32,7 @@ impl Ledger {
                         .ok_or_else(|| format!("group {no} is in lost lease {lease}"))?
                         .status,
                 ),
-                GroupStatus::Open | GroupStatus::Ready(_) => None,
+                GroupStatus::Open | GroupStatus::Ready(_) | GroupStatus::Pooled => None,
             };
             let (column, column_bytes) = match status {
                 None => (&mut counted.held, &mut counted.held_bytes),
@@ -46,6 +53,41 @@ impl Ledger {
         Ok(())
     }
 
+    /// Counts the rollouts of a group in the pool by what their leases say of them.
+    fn audit_pooled(&self, group: &Group, counted: &mut super::Books) -> Result<(), String> {
+        let Some(replay) = self.replay.as_deref() else {
+            return Err("a pooled group without a pool".to_owned());
+        };
+        for rollout in &group.rollouts {
+            let Some(member) = replay.members.get(&rollout.uid) else {
+                return Err("a pooled rollout is no member".to_owned());
+            };
+            let has = |lease: &&super::Lease| {
+                lease.sample.iter().flat_map(|sample| &sample.picks).any(|pick| pick.uid == rollout.uid)
+            };
+            let pending = self.leases.values().filter(has).count() as u32;
+            let out = self.leases.values().filter(has).filter(|l| matches!(l.status, LeaseStatus::Out(_)));
+            if (member.pending, member.out) != (pending, out.count() as u32) {
+                return Err(format!("a member says {member:?}, its leases {pending} in all"));
+            }
+            let entry = member.entry.and_then(|id| replay.pool.get(id));
+            if entry.is_some_and(|entry| entry.used != member.used() || entry.item != rollout.uid) {
+                return Err(format!("the pool and {member:?} do not agree"));
+            }
+            let (column, bytes) = match replay.column(rollout.uid) {
+                Some(Column::Leased) => (&mut counted.leased, &mut counted.leased_bytes),
+                Some(Column::Trained) => (&mut counted.retained, &mut counted.retained_bytes),
+                _ => (&mut counted.held, &mut counted.held_bytes),
+            };
+            *column += 1;
+            *bytes += u64::from(rollout.size_bytes);
+            if replay.fate(rollout.uid).is_some() {
+                return Err(format!("{member:?} should have been settled"));
+            }
+        }
+        Ok(())
+    }
+
     fn audit_groups(&self) -> Result<(), String> {
         for (no, group) in &self.groups {
             let (count, size) = (group.rollouts.len(), group.size.get() as usize);
@@ -56,6 +98,16 @@ impl Ledger {
                 if self.uids.get(&rollout.uid) != Some(no) {
                     return Err(format!("a rollout of group {no} is indexed elsewhere"));
                 }
+            }
+        }
+        if let Some(replay) = self.replay.as_deref() {
+            let kept: usize = self.groups.values().map(|group| group.rollouts.len()).sum();
+            if replay.members.len() != kept || replay.pool.entries().count() > kept {
+                return Err(format!("{} members of {kept} rollouts", replay.members.len()));
+            }
+            let (Flow { inserted, removed, .. }, members) = (replay.flow, replay.members.len() as u64);
+            if inserted - removed != members {
+                return Err(format!("{inserted} inserted and {removed} removed, but {members} members"));
             }
         }
         for (no, lease) in &self.leases {

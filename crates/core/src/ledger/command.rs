@@ -4,8 +4,9 @@ use serde_json::{Map, Value};
 
 use super::group::Uid;
 use crate::ids::{LeaseNo, Time};
+use crate::replay::ReplayError;
 use crate::run_config::ConfigError;
-use crate::wire::item::Item;
+use crate::wire::item::{Item, ItemError};
 
 #[derive(Clone, Debug)]
 pub enum Command {
@@ -50,6 +51,15 @@ pub enum Command {
     SetVersion {
         version: u64,
     },
+    /// Say where the trainer is, which makes rollouts too old.
+    SetStep {
+        step: u64,
+    },
+    /// Draw rollouts in a run that samples.
+    Sample {
+        draw: Draw,
+        terms: LeaseTerms,
+    },
     /// Take a held rollout out because somebody wishes it.
     Drop {
         uid: String,
@@ -71,6 +81,15 @@ pub enum Want {
     Groups(usize),
     /// As few groups as give so many rows.
     Rows(usize),
+}
+
+/// What a trainer wants to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// Rollouts, for all ranks together.
+    pub count: usize,
+    /// For which step of the trainer; one batch is drawn for a step, whoever asks and however often.
+    pub step: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -119,6 +138,25 @@ pub enum Refusal {
     NoOpenGroup { instance: String },
     #[error("{secs} seconds is not a time a lease can last; it must be above 0")]
     BadLeaseTime { secs: f64 },
+    #[error("the run is in {mode} mode, which cannot {what}; make a run with mode = {needed:?} for it")]
+    WrongMode { mode: &'static str, what: &'static str, needed: &'static str },
+    #[error("mode cannot be changed while the run keeps {items} rollouts; make another run")]
+    ModeFixed { items: u64 },
+    #[error("{0}")]
+    Item(ItemError),
+    #[error(
+        "rollout {uid:?} says no weight_version, and the run has none; a run in replay mode needs to know the weights \
+         that sampled it"
+    )]
+    NoVersion { uid: String },
+    #[error(
+        "rollout {uid:?} was sampled with weights {version}, but the trainer is at step {step}; set the step first"
+    )]
+    FutureStep { uid: String, version: u64, step: i64 },
+    #[error("the batch of step {step} has {found} rollouts, not {count}; every rank must ask for the same")]
+    BatchDiffers { step: u64, found: usize, count: usize },
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
 }
 
 fn retained_hint(retained: u64) -> String {
@@ -146,6 +184,13 @@ impl Refusal {
             Self::RolloutBusy { .. } => "rollout_busy",
             Self::NoOpenGroup { .. } => "no_open_group",
             Self::BadLeaseTime { .. } => "bad_lease_time",
+            Self::WrongMode { .. } => "wrong_mode",
+            Self::ModeFixed { .. } => "mode_fixed",
+            Self::Item(error) => error.code(),
+            Self::NoVersion { .. } => "missing_metadata",
+            Self::FutureStep { .. } => "future_step",
+            Self::BatchDiffers { .. } => "batch_differs",
+            Self::Replay(error) => error.code(),
         }
     }
 }

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 
 use super::command::{Command, LeaseTerms, Refusal, Want, deadline};
 use super::event::{Admitted, Event};
-use super::group::{Group, GroupStatus, Uid};
+use super::group::{Group, GroupStatus, Uid, rules_of};
 use super::lease::LeaseStatus;
 use super::{Ledger, Whereabouts};
 use crate::ids::{GroupNo, LeaseNo, Time};
-use crate::pipeline::{DropReason, Member, Row, Stage, Verdict, process};
-use crate::run_config::RunConfig;
+use crate::pipeline::{DropReason, Member, Row, Stage, Verdict, passing, process};
+use crate::run_config::{Mode, RunConfig};
 use crate::wire::item::Item;
 
 /// The events of one command; an admission, the common one, makes one or two.
@@ -25,6 +25,7 @@ impl Ledger {
         match command {
             Command::Configure { changes, start } => {
                 let config = self.config.patched(changes)?;
+                self.check_mode(config.mode)?;
                 if config == self.config && (start.is_none() || *start == self.start) {
                     return Ok(smallvec![]);
                 }
@@ -58,12 +59,18 @@ impl Ledger {
                 Some(floor) if *step < floor => {
                     Err(Refusal::TooFarBack { step: *step, floor, keep_commits: self.config.keep_commits })
                 }
-                _ => Ok(smallvec![Event::Rewound { at: now, step: *step }]),
+                _ => {
+                    let mut events: Events = smallvec![Event::Rewound { at: now, step: *step }];
+                    events.extend(self.ahead_after_rewind(*step, now));
+                    Ok(events)
+                }
             },
             Command::SetVersion { version } if self.version == Some(*version) => Ok(smallvec![]),
             Command::SetVersion { version } => {
                 Ok(smallvec![Event::VersionSet { at: now, version: *version }])
             }
+            Command::SetStep { step } => self.decide_step(*step, now),
+            Command::Sample { draw, terms } => self.decide_sample(*draw, terms, now),
             Command::Drop { uid } => self.decide_drop(uid, now),
             Command::Discard { uid } => Ok(self.decide_discard(*uid, now)),
             Command::Tick => Ok(self.decide_tick(now)),
@@ -83,16 +90,28 @@ impl Ledger {
         self.check_room(u64::from(size_bytes))?;
 
         let version = item.version.or(self.version);
+        let origin = self.origin(item, version, now)?;
+        let size = origin.as_ref().and_then(|origin| origin.group_size);
         let instance = self.instances.get(&Uid::of(&item.instance));
         let joined = instance.and_then(|instance| {
             let open = instance.open.iter().filter_map(|no| Some((*no, self.groups.get(no)?)));
-            open.into_iter().find(|(_, group)| group.takes(item.epoch, version, &self.config))
+            open.into_iter().find(|(_, group)| {
+                group.takes(item.epoch, version, &self.config) && size.is_none_or(|size| size == group.size)
+            })
         });
+        let rules = match (joined, size) {
+            (Some((_, group)), _) => group.rules(&self.config),
+            (None, Some(size)) => rules_of(size, &self.config),
+            (None, None) => Cow::Borrowed(&self.config),
+        };
         let (group, round) = match joined {
             Some((no, group)) => (no, group.round),
             None => (self.next_group, instance.map_or(0, |instance| instance.next_round)),
         };
-        let mut events = smallvec![Event::Admitted(Box::new(Admitted {
+        if joined.is_none() {
+            self.check_pace(rules.group_len())?;
+        }
+        let admitted = Box::new(Admitted {
             at: now,
             uid: item.uid.clone(),
             instance: item.instance.clone(),
@@ -104,17 +123,19 @@ impl Ledger {
             answered: item.answered,
             digest,
             size_bytes,
-        }))];
+            origin,
+        });
+        let mut conclusion = None;
         let waiting = joined.is_none_or(|(_, group)| group.status == GroupStatus::Open);
         if waiting {
-            let rules = joined.map_or(Cow::Borrowed(&self.config), |(_, group)| group.rules(&self.config));
             let mut members = joined.map(|(_, group)| group.members()).unwrap_or_default();
             members.push(Member { reward: item.reward, answered: item.answered });
             let stage = if members.len() >= rules.group_len() { Stage::Full } else { Stage::Growing };
-            events.extend(
-                judge(&members, stage, &rules).map(|verdict| self.conclude(verdict, group, stage, now, 0)),
-            );
+            conclusion = judge(&members, stage, &rules)
+                .map(|verdict| self.conclude(verdict, group, Some(&admitted), stage, now, 0));
         }
+        let mut events: Events = smallvec![Event::Admitted(admitted)];
+        events.extend(conclusion.into_iter().flatten());
         Ok(events)
     }
 
@@ -137,18 +158,20 @@ impl Ledger {
         &self,
         verdict: Result<(), DropReason>,
         group: GroupNo,
+        new: Option<&Admitted>,
         stage: Stage,
         at: Time,
         ahead: usize,
-    ) -> Event {
+    ) -> Events {
         match verdict {
-            Err(reason) => Event::GroupDropped { at, group, reason },
-            Ok(()) => Event::GroupReady {
+            Err(reason) => smallvec![Event::GroupDropped { at, group, reason }],
+            Ok(()) if self.replay.is_some() => self.pool_group(group, new, at),
+            Ok(()) => smallvec![Event::GroupReady {
                 at,
                 group,
                 order: self.next_ready + ahead as u64,
                 closed: stage != Stage::Growing,
-            },
+            }],
         }
     }
 
@@ -160,30 +183,32 @@ impl Ledger {
             let Some(group) = self.groups.get(no) else { continue };
             found = true;
             match group.status {
-                GroupStatus::Open => events.extend(self.judge_end(*no, group, Stage::Closed, now, &events)),
+                GroupStatus::Open => {
+                    let end = self.judge_end(*no, group, Stage::Closed, now, &events);
+                    events.extend(end);
+                }
                 GroupStatus::Ready(order) => {
                     events.push(Event::GroupReady { at: now, group: *no, order, closed: true });
                 }
-                GroupStatus::Leased(..) => {}
+                GroupStatus::Leased(..) | GroupStatus::Pooled => {}
             }
         }
         if found { Ok(events) } else { Err(Refusal::NoOpenGroup { instance: instance.to_owned() }) }
     }
 
-    fn judge_end(
-        &self,
-        no: GroupNo,
-        group: &Group,
-        stage: Stage,
-        now: Time,
-        so_far: &Events,
-    ) -> Option<Event> {
+    fn judge_end(&self, no: GroupNo, group: &Group, stage: Stage, now: Time, so_far: &Events) -> Events {
         let ahead = so_far.iter().filter(|event| matches!(event, Event::GroupReady { .. })).count();
-        let verdict = judge(&group.members(), stage, &group.rules(&self.config))?;
-        Some(self.conclude(verdict, no, stage, now, ahead))
+        match judge(&group.members(), stage, &group.rules(&self.config)) {
+            Some(verdict) => self.conclude(verdict, no, None, stage, now, ahead),
+            None => smallvec![],
+        }
     }
 
     fn decide_lease(&self, want: Want, terms: &LeaseTerms, now: Time) -> Result<Events, Refusal> {
+        if self.replay.is_some() {
+            let what = "hand out whole groups";
+            return Err(Refusal::WrongMode { mode: "replay", what, needed: "queue" });
+        }
         let until = deadline(now, terms.secs.unwrap_or(self.config.lease_seconds))?;
         let mut events = Events::new();
         let mut groups = Vec::new();
@@ -313,12 +338,16 @@ impl Ledger {
         let due = |&&(deadline, _): &&(Time, _)| deadline <= now;
         for (_, no) in self.group_deadlines.iter().take_while(due).take(TIMEOUTS_PER_TICK) {
             if let Some(group) = self.groups.get(no) {
-                events.extend(self.judge_end(*no, group, Stage::TimedOut, now, &events));
+                let end = self.judge_end(*no, group, Stage::TimedOut, now, &events);
+                events.extend(end);
             }
         }
         let due = |&&(deadline, _): &&(Time, _)| deadline <= now;
         for &(_, lease) in self.lease_deadlines.iter().take_while(due).take(TIMEOUTS_PER_TICK) {
             events.push(Event::Returned { at: now, lease, expired: true });
+        }
+        if let Some(replay) = self.replay.as_deref() {
+            events.extend(self.overdue(replay.pool.step(), now));
         }
         events
     }
@@ -355,12 +384,20 @@ fn judge(members: &[Member], stage: Stage, rules: &RunConfig) -> Option<Result<(
     match rules.validate.judge(members, stage, rules) {
         Verdict::Waiting => None,
         Verdict::Invalid(reason) => Some(Err(reason)),
-        Verdict::Valid => match process(members, rules) {
-            Ok(_) => Some(Ok(())),
+        Verdict::Valid => match fit(members, rules) {
+            Ok(()) => Some(Ok(())),
             // A growing group may yet get the items it lacks.
             Err(_) if stage == Stage::Growing => None,
             Err(reason) => Some(Err(reason)),
         },
+    }
+}
+
+/// Would a reader get anything of this group? Where rollouts are sampled one by one, none is padded.
+fn fit(members: &[Member], rules: &RunConfig) -> Result<(), DropReason> {
+    match rules.mode {
+        Mode::Queue => process(members, rules).map(|_| ()),
+        Mode::Replay => passing(members, rules).map(|_| ()),
     }
 }
 

@@ -5,8 +5,10 @@
 //! readable; anything else needs a new version byte.
 
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 
 use super::group::Uid;
+use super::lease::Pick;
 use crate::ids::{GroupNo, LeaseNo, Time};
 use crate::pipeline::DropReason;
 use crate::run_config::RunConfig;
@@ -75,6 +77,29 @@ pub enum Event {
         at: Time,
         version: u64,
     },
+    /// The rollouts of a group that can be sampled from now on, each with its advantage. Others of the group were
+    /// dropped by earlier events.
+    Pooled {
+        at: Time,
+        group: GroupNo,
+        members: Vec<(Uid, f32)>,
+    },
+    /// The trainer is at this step.
+    StepSet {
+        at: Time,
+        step: u64,
+    },
+    /// Rollouts were drawn for a reader, for this step of the trainer if it said one.
+    Sampled {
+        at: Time,
+        lease: LeaseNo,
+        picks: Vec<Pick>,
+        step: Option<u64>,
+        /// The how-manieth draw of the run's seed it was.
+        draw: u64,
+        until: Time,
+        reader: String,
+    },
     /// The payload now stands beside this event; its old place may be overwritten.
     Relocated {
         group: GroupNo,
@@ -95,6 +120,21 @@ pub struct Admitted {
     pub answered: bool,
     pub digest: u64,
     pub size_bytes: u32,
+    /// Where it came from, in a run that samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// What a run that samples keeps of a rollout from the day it came.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    pub env: String,
+    /// When it was made, in seconds since 1970.
+    pub timestamp: f64,
+    /// Tokens of the response; 0 where nobody said.
+    pub len: u32,
+    /// The size of its group, if it is not the run's.
+    pub group_size: Option<NonZeroU32>,
 }
 
 const ENCODING: u8 = 1;
@@ -144,6 +184,7 @@ mod tests {
             answered: true,
             digest: 99,
             size_bytes: 10_000,
+            origin: None,
         };
         vec![
             Event::Admitted(Box::new(admitted)),

@@ -39,6 +39,14 @@ impl Rollout {
     }
 }
 
+/// The run's rules as they apply to a group of this size.
+pub(super) fn rules_of(size: NonZeroU32, config: &RunConfig) -> Cow<'_, RunConfig> {
+    if size == config.group_size {
+        return Cow::Borrowed(config);
+    }
+    Cow::Owned(RunConfig { group_size: size, ..config.clone() })
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupStatus {
     /// Waiting for more.
@@ -47,6 +55,8 @@ pub enum GroupStatus {
     Ready(u64),
     /// In a lease, out or acked.
     Leased(LeaseNo, u64),
+    /// Its rollouts can be sampled, each for itself.
+    Pooled,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,10 +83,7 @@ impl Group {
 
     /// The run's rules as they apply to this group.
     pub(super) fn rules<'c>(&self, config: &'c RunConfig) -> Cow<'c, RunConfig> {
-        if self.size == config.group_size {
-            return Cow::Borrowed(config);
-        }
-        Cow::Owned(RunConfig { group_size: self.size, ..config.clone() })
+        rules_of(self.size, config)
     }
 
     pub fn bytes(&self) -> u64 {
@@ -91,7 +98,7 @@ impl Group {
         match (self.versions, version) {
             (None, None) => true,
             (Some((oldest, newest)), Some(version)) => {
-                newest.max(version) - oldest.min(version) <= config.version_spread_max
+                newest.max(version) - oldest.min(version) <= config.version_spread()
             }
             // Unknown weights beside known ones: nobody could say what the group was sampled with.
             _ => false,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::group::Uid;
 use crate::ids::{GroupNo, Time};
 use crate::pipeline::Tally;
 
@@ -15,6 +16,27 @@ pub struct Lease {
     pub auto: bool,
     /// What the reader was told had arrived; told again if the lease comes back.
     pub(super) tally: Tally,
+    /// What was drawn, for a lease of a run that samples; `groups` is empty then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Sample>,
+}
+
+/// Rollouts drawn together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// In the order they were drawn: ranks take their shares by it.
+    pub picks: Vec<Pick>,
+    /// The trainer's step it was drawn for, if the reader said: asking again gives the same.
+    pub step: Option<u64>,
+    pub draw: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pick {
+    pub group: GroupNo,
+    pub uid: Uid,
+    /// Times it had been drawn, this one included.
+    pub used: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

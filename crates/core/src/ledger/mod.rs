@@ -21,29 +21,34 @@
 //! million waiting rollouts slow nothing down.
 
 mod apply;
+mod apply_replay;
 mod audit;
 mod books;
 mod command;
 mod decide;
+mod draw;
 mod event;
 mod group;
 mod lease;
+mod replay;
 mod settled;
 mod snapshot;
 mod view;
 
 #[cfg(test)]
+mod replay_tests;
+#[cfg(test)]
 mod tests;
 
 pub use books::Books;
-pub use command::{Command, LeaseTerms, Refusal, Want};
+pub use command::{Command, Draw, LeaseTerms, Refusal, Want};
 pub use decide::Events;
 pub use event::{Event, decode_events, encode_events};
 pub use group::{Group, GroupStatus, Rollout, Uid};
-pub use lease::{Ending, Lease, LeaseStatus};
+pub use lease::{Ending, Lease, LeaseStatus, Pick, Sample};
 pub use settled::Fate;
 pub use snapshot::SnapshotError;
-pub use view::{LeasedGroup, LeasedRow, Whereabouts};
+pub use view::{LeasedGroup, LeasedRow, ReplayStats, SampledRow, Whereabouts};
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -83,6 +88,8 @@ pub struct Ledger {
     group_size_max: usize,
     /// By instance: the round its next group gets, and the groups that still take rollouts.
     instances: HashMap<Uid, Instance, fixed::Hasher>,
+    /// What can be sampled, in a run that is sampled.
+    replay: Option<Box<replay::Replay>>,
 
     // Made from the fields above, never stored.
     uids: HashMap<Uid, GroupNo, fixed::Hasher>,
@@ -125,7 +132,9 @@ mod fixed {
 
 impl Ledger {
     pub fn new(config: RunConfig) -> Self {
-        Self { group_size_max: config.group_len(), config, ..Self::default() }
+        let mut ledger = Self { group_size_max: config.group_len(), ..Self::default() };
+        ledger.configure(config);
+        ledger
     }
 
     pub fn config(&self) -> &RunConfig {
@@ -160,6 +169,7 @@ impl Ledger {
     pub fn next_deadline(&self) -> Option<Time> {
         let group = self.group_deadlines.first().map(|&(time, _)| time);
         let lease = self.lease_deadlines.first().map(|&(time, _)| time);
-        [group, lease].into_iter().flatten().min()
+        let replay = self.replay.as_deref().and_then(|replay| replay.next_deadline());
+        [group, lease, replay].into_iter().flatten().min()
     }
 }

@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 use super::books::Books;
 use super::group::{Group, GroupStatus, Uid};
 use super::lease::{Ending, Lease, LeaseStatus};
+use super::replay::{Mark, Member, Replay};
 use super::settled::Fate;
 use super::{Ledger, RunConfig, Tally};
 use crate::ids::{GroupNo, LeaseNo};
+use crate::replay::{Census, Flow, Rules};
 
 const ENCODING: u8 = 1;
 
@@ -42,6 +44,58 @@ struct Snapshot<'a> {
     group_size_max: usize,
     rounds: Vec<(Uid, u32)>,
     settled: Vec<(Uid, Fate, u64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replay: Option<Sampler>,
+}
+
+/// The pool of a run that samples: its members in an order that gives the same pool again.
+#[derive(Serialize, Deserialize)]
+struct Sampler {
+    step: i64,
+    draws: u64,
+    marks: Vec<Mark>,
+    flow: Flow,
+    census: Census,
+    pooled: Vec<(Uid, Member)>,
+    /// Those whose group is open, or who left the pool and are still remembered by leases.
+    others: Vec<(Uid, Member)>,
+}
+
+impl Sampler {
+    fn of(replay: &Replay) -> Self {
+        let order = replay.order();
+        let pooled = order.iter().filter_map(|uid| Some((*uid, replay.members.get(uid)?.clone()))).collect();
+        let mut others: Vec<(Uid, Member)> = replay
+            .members
+            .iter()
+            .filter(|(_, member)| member.entry.is_none())
+            .map(|(uid, member)| (*uid, member.clone()))
+            .collect();
+        others.sort_unstable_by_key(|(uid, _)| *uid);
+        let Replay { draws, flow, .. } = *replay;
+        Self {
+            step: replay.pool.step(),
+            draws,
+            marks: replay.marks.clone(),
+            flow,
+            census: replay.census.clone(),
+            pooled,
+            others,
+        }
+    }
+
+    fn restore(self, rules: Rules) -> Replay {
+        let order: Vec<Uid> = self.pooled.iter().map(|(uid, _)| *uid).collect();
+        let mut replay = Replay::new(rules.clone());
+        replay.draws = self.draws;
+        replay.marks = self.marks;
+        replay.flow = self.flow;
+        replay.census = self.census;
+        replay.members.extend(self.pooled.into_iter().chain(self.others));
+        replay.pool.set_step(self.step);
+        replay.index(rules, &order);
+        replay
+    }
 }
 
 impl Ledger {
@@ -67,6 +121,7 @@ impl Ledger {
             group_size_max: self.group_size_max,
             rounds,
             settled: self.settled.iter().collect(),
+            replay: self.replay.as_deref().map(Sampler::of),
         };
         let mut bytes = vec![ENCODING];
         #[expect(clippy::expect_used, reason = "writing plain data into memory has no way to fail")]
@@ -98,6 +153,8 @@ impl Ledger {
             group_size_max: stored.group_size_max,
             ..Self::default()
         };
+        let rules = ledger.config.rules();
+        ledger.replay = stored.replay.map(|sampler| Box::new(sampler.restore(rules)));
         for (uid, fate, digest) in stored.settled {
             ledger.settled.put(uid, fate, digest);
         }

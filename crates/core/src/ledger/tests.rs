@@ -3,23 +3,23 @@
 use super::*;
 use crate::ids::Place;
 use crate::pipeline::DropReason;
-use crate::wire::item::Item;
+use crate::wire::item::{Item, Source};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A ledger with its log, a clock that only moves when told, and a place for every payload.
-struct Yard {
-    ledger: Ledger,
-    config: RunConfig,
-    log: Vec<(Event, Place)>,
-    uid_at: BTreeMap<Place, String>,
-    freed: Vec<(Place, u32)>,
-    now: Time,
+pub(super) struct Yard {
+    pub(super) ledger: Ledger,
+    pub(super) config: RunConfig,
+    pub(super) log: Vec<(Event, Place)>,
+    pub(super) uid_at: BTreeMap<Place, String>,
+    pub(super) freed: Vec<(Place, u32)>,
+    pub(super) now: Time,
     checked: bool,
 }
 
 impl Yard {
-    fn new(config: serde_json::Value) -> Self {
+    pub(super) fn new(config: serde_json::Value) -> Self {
         let serde_json::Value::Object(map) = config else { panic!("settings are an object") };
         let config = RunConfig::default().patched(&map).unwrap();
         Self {
@@ -33,7 +33,7 @@ impl Yard {
         }
     }
 
-    fn run(&mut self, command: Command) -> Result<Vec<Event>, Refusal> {
+    pub(super) fn run(&mut self, command: Command) -> Result<Vec<Event>, Refusal> {
         let events = self.ledger.decide(&command, self.now)?;
         for event in &events {
             let place = Place(self.log.len() as u64);
@@ -72,13 +72,50 @@ impl Yard {
         rows.map(|row| self.uid_at[&row.place].clone()).collect()
     }
 
-    fn dropped(&self, reason: DropReason) -> u64 {
+    /// The log alone gives the same ledger, byte for byte, also from a snapshot in the middle; and what was freed
+    /// and what is kept are all the payloads there ever were, each once.
+    pub(super) fn check_log(&self) -> Ledger {
+        let replay = |mut ledger: Ledger, events: &[(Event, Place)]| {
+            let mut record = Vec::new();
+            for (event, place) in events {
+                record.clear();
+                encode_events(std::slice::from_ref(event), &mut record);
+                for event in decode_events(&record).unwrap() {
+                    ledger.apply(&event, *place, &mut Vec::new());
+                }
+            }
+            ledger
+        };
+        let expected = self.ledger.snapshot();
+        assert_eq!(replay(Ledger::new(self.config.clone()), &self.log).snapshot(), expected);
+        let (early, late) = self.log.split_at(self.log.len() / 2);
+        let middle = replay(Ledger::new(self.config.clone()), early).snapshot();
+        let resumed = replay(Ledger::restore(&middle).unwrap(), late);
+        assert_eq!(resumed.snapshot(), expected);
+        resumed.audit().unwrap();
+
+        let mut places: Vec<Place> = self.freed.iter().map(|(place, _)| *place).collect();
+        places.extend(self.ledger.places().map(|(place, _)| place));
+        places.sort_unstable();
+        assert!(places.iter().eq(self.uid_at.keys()));
+        resumed
+    }
+
+    pub(super) fn dropped(&self, reason: DropReason) -> u64 {
         self.ledger.books().dropped.get(&reason).copied().unwrap_or_default()
     }
 }
 
 fn admission(uid: &str, instance: &str, reward: f64, version: Option<u64>, epoch: Option<u64>) -> Command {
-    let item = Item { uid: uid.into(), instance: instance.into(), reward, answered: true, version, epoch };
+    let item = Item {
+        uid: uid.into(),
+        instance: instance.into(),
+        reward,
+        answered: true,
+        version,
+        epoch,
+        source: Source::default(),
+    };
     Command::Admit { item, digest: reward.to_bits(), size_bytes: 10 }
 }
 
@@ -528,31 +565,7 @@ mod random {
                 model.check(yard.ledger.books());
             }
 
-            // The log alone gives the same ledger, byte for byte, also from a snapshot in the middle.
-            let replay = |mut ledger: Ledger, events: &[(Event, Place)]| {
-                let mut record = Vec::new();
-                for (event, place) in events {
-                    record.clear();
-                    encode_events(std::slice::from_ref(event), &mut record);
-                    for event in decode_events(&record).unwrap() {
-                        ledger.apply(&event, *place, &mut Vec::new());
-                    }
-                }
-                ledger
-            };
-            let expected = yard.ledger.snapshot();
-            prop_assert_eq!(&replay(Ledger::new(yard.config.clone()), &yard.log).snapshot(), &expected);
-            let (early, late) = yard.log.split_at(yard.log.len() / 2);
-            let middle = replay(Ledger::new(yard.config.clone()), early).snapshot();
-            let resumed = replay(Ledger::restore(&middle).unwrap(), late);
-            prop_assert_eq!(&resumed.snapshot(), &expected);
-            resumed.audit().map_err(TestCaseError::fail)?;
-
-            // What was freed and what is kept are all the payloads there ever were, each once.
-            let mut places: Vec<Place> = yard.freed.iter().map(|(place, _)| *place).collect();
-            places.extend(yard.ledger.places().map(|(place, _)| place));
-            places.sort_unstable();
-            prop_assert!(places.iter().eq(yard.uid_at.keys()));
+            yard.check_log();
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use super::command::Want;
 use super::group::{Group, GroupStatus, Rollout, Uid};
-use super::lease::{Ending, Lease};
+use super::lease::{Ending, Lease, Pick};
+use super::replay::Column;
 use super::settled::Fate;
 use super::{LeaseStatus, Ledger};
 use crate::ids::{GroupNo, LeaseNo, Place};
 use crate::pipeline::{MetaInfo, Row, process};
+use crate::replay::{Census, Flow};
+use std::collections::BTreeMap;
 
 /// A group as a reader gets it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +29,36 @@ pub struct LeasedRow {
     pub raw_reward: f64,
     pub place: Place,
     pub size_bytes: u32,
+}
+
+/// One rollout to deliver of those that were drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampledRow {
+    pub uid: Uid,
+    pub group: GroupNo,
+    pub place: Place,
+    pub size_bytes: u32,
+    pub advantage: f64,
+    /// Times it had been drawn, this one included.
+    pub used: u32,
+    pub version: u64,
+}
+
+/// The pool of a run that samples, in numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayStats {
+    /// The trainer's.
+    pub step: i64,
+    pub size: usize,
+    pub env_sizes: BTreeMap<String, usize>,
+    pub flow: Flow,
+    /// Batches drawn.
+    pub draws: u64,
+    /// Rollouts that can be drawn, by how many steps their weights are behind the trainer.
+    pub ages: BTreeMap<i64, u64>,
+    /// When the oldest of them was made.
+    pub oldest_timestamp: Option<f64>,
+    pub census: Census,
 }
 
 /// Where a rollout is.
@@ -48,9 +81,82 @@ impl Ledger {
         let rollout = group.rollouts.iter().find(|rollout| rollout.uid == uid)?;
         let lease = match group.status {
             GroupStatus::Leased(lease, _) => self.leases.get(&lease).map(|known| (lease, known.status)),
+            GroupStatus::Pooled => self.lease_of(uid),
             GroupStatus::Open | GroupStatus::Ready(_) => None,
         };
         Some(Whereabouts::Kept { no: *no, group, rollout, lease })
+    }
+
+    /// The lease that has a rollout of the pool: one that is out, or the last one acked if it is used up.
+    fn lease_of(&self, uid: Uid) -> Option<(LeaseNo, LeaseStatus)> {
+        let column = self.replay.as_deref()?.column(uid)?;
+        let has =
+            |lease: &Lease| lease.sample.iter().flat_map(|sample| &sample.picks).any(|pick| pick.uid == uid);
+        let holders = self.leases.iter().rev().filter(|(_, lease)| has(lease));
+        let mut holders = holders.map(|(no, lease)| (*no, lease.status));
+        match column {
+            Column::Held => None,
+            Column::Leased => holders.find(|(_, status)| matches!(status, LeaseStatus::Out(_))),
+            Column::Trained => holders.next(),
+        }
+    }
+
+    /// How often a rollout of a run that samples has been drawn and not given back.
+    pub fn usage(&self, uid: &str) -> Option<u32> {
+        Some(self.replay.as_deref()?.members.get(&Uid::of(uid))?.used())
+    }
+
+    /// What the reader of a sample gets, in the order it was drawn; `None` for a lease that is none or is not kept.
+    pub fn sampled_rows(&self, lease: LeaseNo) -> Option<Vec<SampledRow>> {
+        let replay = self.replay.as_deref()?;
+        let sample = self.leases.get(&lease)?.sample.as_ref()?;
+        let row = |pick: &Pick| {
+            let member = replay.members.get(&pick.uid)?;
+            let rollouts = &self.groups.get(&pick.group)?.rollouts;
+            let rollout = rollouts.iter().find(|rollout| rollout.uid == pick.uid)?;
+            Some(SampledRow {
+                uid: pick.uid,
+                group: pick.group,
+                place: rollout.place,
+                size_bytes: rollout.size_bytes,
+                advantage: f64::from(member.advantage),
+                used: pick.used,
+                version: member.version,
+            })
+        };
+        let mut rows: Vec<SampledRow> = sample.picks.iter().filter_map(row).collect();
+        let mut advantages: Vec<f64> = rows.iter().map(|row| row.advantage).collect();
+        self.config.advantage.over_batch(&mut advantages);
+        for (row, advantage) in rows.iter_mut().zip(advantages) {
+            row.advantage = advantage;
+        }
+        Some(rows)
+    }
+
+    /// The trainer's step, in a run that samples.
+    pub fn step(&self) -> Option<i64> {
+        self.replay.as_deref().map(|replay| replay.pool.step())
+    }
+
+    /// What can be sampled, how old it is, and what was drawn of what was made.
+    pub fn replay_stats(&self) -> Option<ReplayStats> {
+        let replay = self.replay.as_deref()?;
+        let mut stats = ReplayStats {
+            step: replay.pool.step(),
+            size: replay.pool.size(),
+            env_sizes: replay.pool.env_sizes().map(|(env, size)| (env.to_owned(), size)).collect(),
+            flow: replay.flow,
+            draws: replay.draws,
+            census: replay.census.clone(),
+            ages: BTreeMap::new(),
+            oldest_timestamp: None,
+        };
+        for (_, _, entry) in replay.pool.entries().filter(|(_, id, _)| replay.pool.is_live(*id)) {
+            *stats.ages.entry(stats.step - entry.facts.weight_step).or_default() += 1;
+            let oldest = stats.oldest_timestamp.get_or_insert(entry.facts.timestamp);
+            *oldest = oldest.min(entry.facts.timestamp);
+        }
+        Some(stats)
     }
 
     /// How many rollouts the group of `uid` has now.

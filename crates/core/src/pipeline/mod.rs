@@ -120,16 +120,22 @@ impl fmt::Display for DropReason {
     }
 }
 
-/// The rows a trainer gets of a group that was found valid: filtered, normalised and padded.
-///
-/// Members that the filter took out are those no row shows.
-pub fn process(members: &[Member], config: &RunConfig) -> Result<Vec<Row>, DropReason> {
+/// The members that the filter lets through, if they are enough.
+pub fn passing(members: &[Member], config: &RunConfig) -> Result<Vec<usize>, DropReason> {
     let kept: Vec<usize> = (0..members.len())
         .filter(|&i| members.get(i).is_some_and(|member| config.filter.passes(member, config)))
         .collect();
     if kept.len() < config.valid_items() {
         return Err(DropReason::TooFewValid);
     }
+    Ok(kept)
+}
+
+/// The rows a trainer gets of a group that was found valid: filtered, normalised and padded.
+///
+/// Members that the filter took out are those no row shows.
+pub fn process(members: &[Member], config: &RunConfig) -> Result<Vec<Row>, DropReason> {
+    let kept = passing(members, config)?;
     let raw: Vec<f64> = kept.iter().filter_map(|&i| members.get(i)).map(|member| member.reward).collect();
     let rows = kept
         .iter()

@@ -281,7 +281,7 @@ impl Buffer {
             let facts = facts(rollout, held.advantage);
             if dead && self.config.zero_variance == ZeroVariance::Drop {
                 self.count_drop(DropReason::NoVariance);
-            } else if let Some(reason) = self.pool.staleness(&facts, now) {
+            } else if let Some(reason) = self.pool.staleness(&facts, self.pool.step(), now) {
                 self.count_drop(reason);
             } else {
                 self.pool.insert(&env, facts, held);
@@ -326,7 +326,7 @@ impl Buffer {
     }
 
     fn expire(&mut self, now: f64) -> usize {
-        let stale: Vec<(EntryId, DropReason)> = self.pool.stale(now).collect();
+        let stale: Vec<(EntryId, DropReason)> = self.pool.stale(self.pool.step(), now).collect();
         for (id, reason) in &stale {
             self.drop_entry(*id, *reason);
         }

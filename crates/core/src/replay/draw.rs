@@ -9,6 +9,7 @@
 use hashbrown::HashSet;
 
 use super::chance::Chance;
+use super::shelf::Shelf;
 
 /// How likely each rank is, up to a factor.
 pub(super) trait Weights {
@@ -164,27 +165,37 @@ impl SumTree {
     }
 }
 
-impl Weights for SumTree {
+/// The weights of the taken places of a shelf, by rank: which places lie between them makes no difference.
+pub(super) struct Priorities<'a> {
+    pub(super) tree: &'a SumTree,
+    pub(super) shelf: &'a Shelf,
+}
+
+impl Weights for Priorities<'_> {
     fn propose(&self, chance: &mut Chance) -> Option<usize> {
-        let mut rest = chance.unit() * self.sum(0);
+        let mut rest = chance.unit() * self.tree.sum(0);
         let mut node = 0;
-        while node < self.leaves.checked_sub(1)? {
-            let left = self.sum(2 * node + 1);
-            node = if rest < left { 2 * node + 1 } else { 2 * node + 2 };
-            if node.is_multiple_of(2) {
+        let inner = self.tree.leaves.checked_sub(1)?;
+        while node < inner {
+            let left = self.tree.sum(2 * node + 1);
+            if rest < left {
+                node = 2 * node + 1;
+            } else {
                 rest -= left;
+                node = 2 * node + 2;
             }
         }
-        let place = node + 1 - self.leaves;
+        let place = node - inner;
         // Rounding can lead to a leaf that weighs nothing.
-        (self.weight(place) > 0.0).then_some(place)
+        (self.tree.weight(place) > 0.0).then(|| self.shelf.rank(place))
     }
 
-    fn log_weight(&self, place: usize) -> f64 {
-        libm::log(self.weight(place))
+    fn log_weight(&self, rank: usize) -> f64 {
+        let weight = self.shelf.select(rank).map(|place| self.tree.weight(place));
+        libm::log(weight.unwrap_or_default())
     }
 
     fn len(&self) -> usize {
-        self.leaves
+        self.shelf.taken()
     }
 }

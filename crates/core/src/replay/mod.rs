@@ -70,6 +70,19 @@ pub enum ReplayError {
 }
 
 impl ReplayError {
+    /// The short name in error answers.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Setting { .. } => "invalid_setting",
+            Self::EmptyGroup { .. } => "empty_group",
+            Self::Advantages { .. } | Self::NotFinite { .. } => "bad_advantage",
+            Self::MissingMetadata { .. } => "missing_metadata",
+            Self::StepBack { .. } => "step_back",
+            Self::BatchTooLarge { .. } | Self::BandTooNarrow { .. } => "batch_too_large",
+            Self::Paced { .. } => "paced",
+        }
+    }
+
     pub(crate) fn setting(name: &str, value: impl Display, expected: &str) -> Self {
         Self::Setting { name: name.to_owned(), value: value.to_string(), expected: expected.to_owned() }
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::buckets::Buckets;
 use super::chance::Chance;
-use super::draw::{Recency, SumTree, Uniform, without_replacement};
+use super::draw::{Priorities, Recency, SumTree, Uniform, without_replacement};
 use super::rules::{Balance, Rules, Select};
 use super::shelf::Shelf;
 use crate::pipeline::DropReason;
@@ -142,35 +142,40 @@ impl<T> Pool<T> {
         })
     }
 
-    /// Why a rollout with these facts could not be picked now.
-    pub fn staleness(&self, facts: &Facts, now: f64) -> Option<DropReason> {
-        if facts.weight_step > self.step {
+    /// Why a rollout with these facts could not be picked with the trainer at `step`.
+    pub fn staleness(&self, facts: &Facts, step: i64, now: f64) -> Option<DropReason> {
+        if facts.weight_step > step {
             return Some(DropReason::FutureStep);
         }
-        if self.rules.step_delay_max.is_some_and(|delay| last_step(facts.weight_step, delay) < self.step) {
+        if self.rules.step_delay_max.is_some_and(|delay| last_step(facts.weight_step, delay) < step) {
             return Some(DropReason::StaleStep);
         }
-        if self.until_step(facts) < self.step {
+        if self.until_step(facts) < step {
             return Some(DropReason::StaleTokens);
         }
         let aged = self.rules.age_secs_max.is_some_and(|age| facts.timestamp <= now - age);
         aged.then_some(DropReason::StaleTime)
     }
 
-    /// The live entries that could not be picked at `now`, each with the reason. Costs what it returns.
-    pub fn stale(&self, now: f64) -> impl Iterator<Item = (EntryId, DropReason)> + '_ {
-        let by_step = self.by_step.up_to(self.step.saturating_sub(1));
+    /// The live entries that could not be picked with the trainer at `step`, each with the reason. Costs what it
+    /// returns. Those ahead of the trainer, which only going back leaves behind, are not among them.
+    pub fn stale(&self, step: i64, now: f64) -> impl Iterator<Item = (EntryId, DropReason)> + '_ {
+        let by_step = self.by_step.up_to(step.saturating_sub(1));
         let due = self.rules.age_secs_max.map(|age| now - age).unwrap_or(f64::NEG_INFINITY);
         let by_time = self.by_time.up_to(millis(due)).filter(move |id| {
             // One that is stale by its step too was given already.
-            self.entry(*id).is_some_and(|entry| {
-                entry.facts.timestamp <= due && self.until_step(&entry.facts) >= self.step
-            })
+            self.entry(*id)
+                .is_some_and(|entry| entry.facts.timestamp <= due && self.until_step(&entry.facts) >= step)
         });
         by_step.chain(by_time).filter_map(move |id| {
             let entry = self.entry(id)?;
-            Some((EntryId(id), self.staleness(&entry.facts, now)?))
+            Some((EntryId(id), self.staleness(&entry.facts, step, now)?))
         })
+    }
+
+    /// Whether a live entry is too many steps behind the trainer.
+    pub fn has_old_steps(&self) -> bool {
+        self.by_step.first_key().is_some_and(|until| until < self.step)
     }
 
     /// When the next live entry is too old, if any ever is; to the millisecond, and not before.
@@ -211,12 +216,20 @@ impl<T> Pool<T> {
         if let Some(slot) = self.entries.get_mut(id as usize) {
             *slot = Some(Entry { item, facts, used: 0, env: index, place });
         }
-        self.wake(id);
+        self.set_live(id, true);
         EntryId(id)
     }
 
+    /// Sets how often an entry was used; as when it was taken so many times.
+    pub fn set_used(&mut self, id: EntryId, used: u32) {
+        let max = self.rules.max_samples;
+        let Some(entry) = self.entry_mut(id.0) else { return };
+        entry.used = used;
+        self.set_live(id.0, max.is_none_or(|max| used < max.get()));
+    }
+
     pub fn remove(&mut self, id: EntryId) -> Option<Entry<T>> {
-        self.rest(id.0);
+        self.set_live(id.0, false);
         let entry = self.entries.get_mut(id.0 as usize)?.take()?;
         self.free.push(id.0);
         if let Some(env) = self.envs.get_mut(entry.env as usize) {
@@ -227,21 +240,15 @@ impl<T> Pool<T> {
 
     /// Uses an entry once more; used up, it rests.
     pub fn take(&mut self, id: EntryId) {
-        let max = self.rules.max_samples;
-        let Some(entry) = self.entry_mut(id.0) else { return };
-        entry.used += 1;
-        if max.is_some_and(|max| entry.used >= max.get()) {
-            self.rest(id.0);
+        if let Some(used) = self.get(id).map(|entry| entry.used) {
+            self.set_used(id, used.saturating_add(1));
         }
     }
 
     /// Undoes one use.
     pub fn give_back(&mut self, id: EntryId) {
-        let max = self.rules.max_samples;
-        let Some(entry) = self.entry_mut(id.0) else { return };
-        entry.used = entry.used.saturating_sub(1);
-        if max.is_none_or(|max| entry.used < max.get()) {
-            self.wake(id.0);
+        if let Some(used) = self.get(id).map(|entry| entry.used) {
+            self.set_used(id, used.saturating_sub(1));
         }
     }
 
@@ -296,14 +303,6 @@ impl<T> Pool<T> {
         let newest = facts.newest_version.unwrap_or(facts.weight_step);
         let tokens = self.rules.token_delay_max.map(|delay| last_step(newest, delay));
         whole.into_iter().chain(tokens).min().unwrap_or(i64::MAX)
-    }
-
-    fn rest(&mut self, id: u32) {
-        self.set_live(id, false);
-    }
-
-    fn wake(&mut self, id: u32) {
-        self.set_live(id, true);
     }
 
     fn set_live(&mut self, id: u32, live: bool) {
@@ -363,10 +362,9 @@ impl Environment {
             Select::Uniform => without_replacement(&Uniform { len: live }, count, chance),
             Select::OldestFirst => (0..count).collect(),
             Select::NewestFirst => (live - count..live).rev().collect(),
-            // Their weights stand at places, not at ranks.
             Select::Prioritised { .. } => {
-                let places = without_replacement(&self.weights, count, chance);
-                return places.into_iter().filter_map(|place| self.ids.get(place).copied()).collect();
+                let weights = Priorities { tree: &self.weights, shelf: &self.shelf };
+                without_replacement(&weights, count, chance)
             }
         };
         let places = ranks.into_iter().filter_map(|rank| self.shelf.select(rank));

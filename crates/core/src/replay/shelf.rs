@@ -83,6 +83,20 @@ impl Shelf {
         None
     }
 
+    /// How many taken ones come before a place.
+    pub(super) fn rank(&self, place: usize) -> usize {
+        let (mut node, mut rank) = (place / BLOCK, 0);
+        let first_word = node * WORDS;
+        while node > 0 {
+            rank += self.tree.get(node - 1).copied().unwrap_or_default() as usize;
+            node -= node & node.wrapping_neg();
+        }
+        let words = self.words.get(first_word..place / 64).unwrap_or_default();
+        rank += words.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        let below = (1_u64 << (place % 64)) - 1;
+        rank + self.words.get(place / 64).map_or(0, |word| (word & below).count_ones() as usize)
+    }
+
     /// The taken places, from the first.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
         let words = self.words.iter().enumerate();
@@ -161,6 +175,7 @@ mod tests {
             for (rank, place) in taken.iter().enumerate() {
                 prop_assert_eq!(shelf.select(rank), Some(*place));
                 prop_assert!(shelf.is_taken(*place));
+                prop_assert_eq!(shelf.rank(*place), rank);
             }
             prop_assert_eq!(shelf.select(taken.len()), None);
         }

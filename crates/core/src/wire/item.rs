@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
+use std::num::NonZeroU32;
 
 /// Uids and instance ids longer than this are a mistake, not a name.
 pub const NAME_BYTES_MAX: usize = 1024;
@@ -27,6 +28,22 @@ pub struct Item {
     pub version: Option<u64>,
     /// The pass over the data set it belongs to, where the writer knows: rollouts of two never share a group.
     pub epoch: Option<u64>,
+    pub source: Source,
+}
+
+/// What replay asks of a rollout. Queues do not, and their writers may use these names for something else: so
+/// a field of another kind is no error here, but told to whoever asks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Source {
+    pub env: Option<String>,
+    /// When it was made, in seconds since 1970.
+    pub timestamp: Option<f64>,
+    /// Tokens of the response, where the item says.
+    pub response_len: Option<u32>,
+    /// Rollouts in its group, where it is not the run's usual number.
+    pub group_size: Option<NonZeroU32>,
+    /// A field that is not what it must be.
+    pub wrong: Option<ItemError>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +102,7 @@ pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
         Ok(wire) => wire,
         Err(error) => return Err(diagnose(bytes, &error)),
     };
+    let source = wire.source();
     let uid = name("uid", wire.uid)?;
     let instance = name("instance_id", wire.instance_id)?;
     let Some(Messages { last_has_text }) = wire.messages else {
@@ -102,6 +120,7 @@ pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
         answered: last_has_text,
         version: count("weight_version", wire.weight_version)?,
         epoch: count("epoch", wire.epoch)?,
+        source,
     })
 }
 
@@ -122,6 +141,61 @@ struct WireItem<'a> {
     weight_version: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     epoch: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    env_name: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    timestamp: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    group_size: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    response_length: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    response_tokens: Option<&'a RawValue>,
+}
+
+impl WireItem<'_> {
+    fn source(&self) -> Source {
+        let mut source = Source::default();
+        source.env = source.read("env_name", self.env_name, "a text", |raw| serde_json::from_str(raw).ok());
+        source.timestamp =
+            source.read("timestamp", self.timestamp, "a finite number of seconds since 1970", |raw| {
+                raw.trim_matches('"').parse().ok().filter(|secs: &f64| secs.is_finite())
+            });
+        source.group_size =
+            source.read("group_size", self.group_size, "a whole number from 1", |raw| raw.parse().ok());
+        let said = source
+            .read("response_length", self.response_length, "a number of tokens", |raw| raw.parse().ok());
+        let counted = self.response_tokens.and_then(|raw| elements(raw.get()));
+        source.response_len = said.or(counted);
+        source
+    }
+}
+
+impl Source {
+    /// The field as `parse` reads it; one that is there and is not what it must be is noted.
+    fn read<T>(
+        &mut self,
+        field: &'static str,
+        raw: Option<&RawValue>,
+        expected: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let raw = raw.filter(|raw| raw.get() != "null")?;
+        let value = parse(raw.get());
+        if value.is_none() && self.wrong.is_none() {
+            self.wrong = Some(wrong(field, raw, expected));
+        }
+        value
+    }
+}
+
+/// How many numbers are in the text of a list of them.
+fn elements(list: &str) -> Option<u32> {
+    let inner = list.strip_prefix('[')?.strip_suffix(']')?;
+    if inner.trim_ascii().is_empty() {
+        return Some(0);
+    }
+    u32::try_from(inner.bytes().filter(|byte| *byte == b',').count() + 1).ok()
 }
 
 fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
@@ -335,6 +409,28 @@ mod tests {
     fn instance_one_and_instance_text_one_are_the_same() {
         let as_text = GOOD.replace(":7,", ":\"7\",");
         assert_eq!(decode(as_text.as_bytes()), decode(GOOD.as_bytes()));
+    }
+
+    #[test]
+    fn replay_finds_its_facts_and_queues_do_not_mind_others() {
+        let with = |fields: &str| {
+            let text = GOOD.replace("\"mine\"", &format!("{fields},\"mine\""));
+            decode(text.as_bytes()).unwrap().source
+        };
+        let source =
+            with(r#""env_name":"math","timestamp":"1700000000.5","group_size":4,"response_tokens":[5, 6,7]"#);
+        assert_eq!((source.env.as_deref(), source.timestamp), (Some("math"), Some(1_700_000_000.5)));
+        assert_eq!((source.response_len, source.group_size), (Some(3), NonZeroU32::new(4)));
+        assert_eq!(source.wrong, None);
+        for (fields, part) in [
+            (r#""env_name":7"#, "\"env_name\" is 7"),
+            (r#""timestamp":"2026-01-01""#, "\"timestamp\" is \"2026-01-01\""),
+            (r#""group_size":0"#, "\"group_size\" is 0"),
+            (r#""response_length":-1"#, "\"response_length\" is -1"),
+        ] {
+            let wrong = with(fields).wrong.unwrap().to_string();
+            assert!(wrong.contains(part), "{wrong:?} lacks {part:?}");
+        }
     }
 
     #[test]
