@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::client::Client;
 use run_stats::RunStats;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         },
         (_, true) => Ok(writeln!(out, "{:#}", Value::Array(look()?))?),
         (false, false) if out.is_terminal() => live(&client, every, look),
-        (_, false) => Ok(out.write_all(plain::table(&parse(&look()?)?).as_bytes())?),
+        (_, false) => Ok(out.write_all(plain::table(&parse(&look()?)?, now_secs()).as_bytes())?),
     }
 }
 
@@ -85,6 +85,10 @@ fn parse(runs: &[Value]) -> Result<Vec<RunStats>> {
     parsed.ok_or_else(|| anyhow!("the server's answer lacks what is shown here; is it another version?"))
 }
 
+fn now_secs() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
 /// Until Ctrl-C: a server that goes away may come back.
 fn live(client: &Client, every: Duration, look: impl Fn() -> Result<Vec<Value>>) -> Result<()> {
     let mut view = View::new(client.url());
@@ -99,7 +103,7 @@ fn live(client: &Client, every: Duration, look: impl Fn() -> Result<Vec<Value>>)
             Err(error) => view.note_trouble(error.to_string()),
         }
         first = false;
-        out.write_all(view.draw().as_bytes()).and_then(|()| out.flush())?;
+        out.write_all(view.draw(now_secs()).as_bytes()).and_then(|()| out.flush())?;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
     }
 }

@@ -9,9 +9,9 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::Frame;
-use rollyard_core::ids::LeaseNo;
-use rollyard_core::ledger::{Command, LeasedGroup, Uid};
-use rollyard_core::wire::row;
+use rollyard_core::ids::{LeaseNo, Place};
+use rollyard_core::ledger::{Command, LeasedGroup, SampledRow, Uid};
+use rollyard_core::wire::row::{self, Drawn};
 use rollyard_store::log::ReadError;
 use rollyard_store::yard::Yard;
 use std::collections::VecDeque;
@@ -43,17 +43,25 @@ pub(crate) enum Shape {
     Groups,
 }
 
-/// The rows of these groups as a JSON answer.
+/// A piece of an answer that is written whole or not at all.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    Group(LeasedGroup),
+    /// A rollout that was drawn.
+    Drawn(SampledRow),
+}
+
+/// These groups, or rollouts that were drawn, as a JSON answer.
 ///
 /// `lease` is theirs; without one (a peek) damaged rows are left out instead of dropped.
 pub(crate) fn answer(
     yard: Yard,
     lease: Option<LeaseNo>,
-    groups: Vec<LeasedGroup>,
+    parts: impl IntoIterator<Item = Part>,
     frameset: Frameset,
 ) -> Response {
-    let writer =
-        Writer { yard, lease, groups: groups.into(), shape: frameset.shape, first: true, out: Vec::new() };
+    let parts = parts.into_iter().collect();
+    let writer = Writer { yard, lease, parts, shape: frameset.shape, first: true, out: Vec::new() };
     let state = State { writer: Some(writer), before: Some(frameset.before), after: frameset.after };
     let pieces = futures_util::stream::unfold(state, |mut state| async move {
         let piece = state.next_piece().await?;
@@ -105,7 +113,7 @@ impl State {
 struct Writer {
     yard: Yard,
     lease: Option<LeaseNo>,
-    groups: VecDeque<LeasedGroup>,
+    parts: VecDeque<Part>,
     shape: Shape,
     first: bool,
     out: Vec<u8>,
@@ -120,16 +128,20 @@ enum Filled {
 }
 
 impl Writer {
-    /// Writes groups until there is a piece to send.
+    /// Writes parts until there is a piece to send.
     fn fill(mut self) -> (Self, Filled) {
-        while let Some(group) = self.groups.pop_front() {
+        while let Some(part) = self.parts.pop_front() {
             let (mark, first) = (self.out.len(), self.first);
-            match self.write_group(&group) {
+            let written = match &part {
+                Part::Group(group) => self.write_group(group),
+                Part::Drawn(row) => self.write_drawn(row),
+            };
+            match written {
                 Ok(()) => {}
                 Err(Trouble::Damaged(uid)) => {
                     self.out.truncate(mark);
                     self.first = first;
-                    self.groups.push_front(group);
+                    self.parts.push_front(part);
                     return (self, Filled::Damaged(uid));
                 }
                 Err(Trouble::Failed(error)) => return (self, Filled::Failed(error)),
@@ -148,13 +160,7 @@ impl Writer {
         }
         let mut first_row = true;
         for leased in &group.rows {
-            let payload = self.yard.payload(leased.place).map_err(|error| match error {
-                ReadError::Corrupt { .. } | ReadError::Gone { .. } => {
-                    tracing::error!("{error}");
-                    Trouble::Damaged(leased.uid)
-                }
-                ReadError::Io { .. } => Trouble::Failed(io::Error::other(error)),
-            })?;
+            let payload = self.payload(leased.place, leased.uid)?;
             match self.shape {
                 Shape::Rows => self.separate(),
                 Shape::Groups if first_row => {}
@@ -172,6 +178,26 @@ impl Writer {
         Ok(())
     }
 
+    fn write_drawn(&mut self, row: &SampledRow) -> Result<(), Trouble> {
+        let payload = self.payload(row.place, row.uid)?;
+        self.separate();
+        let SampledRow { advantage, used, version, .. } = *row;
+        row::write_drawn(&mut self.out, &payload, &Drawn { advantage, used, version }).map_err(|error| {
+            tracing::error!("a stored rollout is not the JSON it was: {error}");
+            Trouble::Damaged(row.uid)
+        })
+    }
+
+    fn payload(&self, place: Place, uid: Uid) -> Result<Bytes, Trouble> {
+        self.yard.payload(place).map_err(|error| match error {
+            ReadError::Corrupt { .. } | ReadError::Gone { .. } => {
+                tracing::error!("{error}");
+                Trouble::Damaged(uid)
+            }
+            ReadError::Io { .. } => Trouble::Failed(io::Error::other(error)),
+        })
+    }
+
     fn separate(&mut self) {
         if !std::mem::take(&mut self.first) {
             self.out.push(b',');
@@ -180,7 +206,14 @@ impl Writer {
 
     /// Drops a damaged rollout, with its reason on the books, and shows the rest of its group as it is now.
     async fn discard(&mut self, uid: Uid) -> io::Result<()> {
-        let Some(mut group) = self.groups.pop_front() else { return Ok(()) };
+        let Some(part) = self.parts.pop_front() else { return Ok(()) };
+        let mut group = match part {
+            Part::Group(group) => group,
+            Part::Drawn(_) => {
+                self.yard.run(Command::Discard { uid }).await.map_err(io::Error::other)?;
+                return Ok(());
+            }
+        };
         match self.lease {
             None => group.rows.retain(|row| row.uid != uid),
             Some(lease) => {
@@ -190,7 +223,7 @@ impl Writer {
                 group.rows = found.map(|group| group.rows).unwrap_or_default();
             }
         }
-        self.groups.push_front(group);
+        self.parts.push_front(Part::Group(group));
         Ok(())
     }
 }

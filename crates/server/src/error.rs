@@ -5,6 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rollyard_core::ids::BadRunName;
 use rollyard_core::ledger::Refusal;
+use rollyard_core::replay::ReplayError;
 use rollyard_core::run_config::ConfigError;
 use rollyard_core::wire::item::ItemError;
 use rollyard_store::log::LogError;
@@ -107,7 +108,10 @@ impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         let status = match refusal {
             Refusal::Setting(error) => return error.into(),
-            Refusal::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::Item(error) => return error.into(),
+            Refusal::Full { .. } | Refusal::Replay(ReplayError::Paced { .. }) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Refusal::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::LeaseGone { .. } => StatusCode::GONE,
             Refusal::LeaseUnknown { .. } | Refusal::RolloutUnknown { .. } | Refusal::NoOpenGroup { .. } => {
@@ -118,8 +122,15 @@ impl From<Refusal> for ApiError {
             | Refusal::NotAcked { .. }
             | Refusal::StepNotAfter { .. }
             | Refusal::TooFarBack { .. }
-            | Refusal::RolloutBusy { .. } => StatusCode::CONFLICT,
-            Refusal::BadLeaseTime { .. } => StatusCode::BAD_REQUEST,
+            | Refusal::RolloutBusy { .. }
+            | Refusal::WrongMode { .. }
+            | Refusal::ModeFixed { .. }
+            | Refusal::FutureStep { .. }
+            | Refusal::BatchDiffers { .. }
+            | Refusal::Replay(ReplayError::StepBack { .. }) => StatusCode::CONFLICT,
+            Refusal::BadLeaseTime { .. } | Refusal::NoVersion { .. } | Refusal::Replay(_) => {
+                StatusCode::BAD_REQUEST
+            }
         };
         Self::new(status, refusal.code(), refusal.to_string())
     }

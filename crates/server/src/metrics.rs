@@ -9,9 +9,11 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use rollyard_core::ledger::ReplayStats;
 use rollyard_core::pipeline::DropReason;
 use std::borrow::Cow;
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::App;
 use crate::error::ApiError;
@@ -44,6 +46,90 @@ struct Column {
 struct Dropped {
     run: String,
     reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfRunLabel {
+    run: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfEnv {
+    run: String,
+    env: String,
+}
+
+/// Steps that weights are behind the trainer, up to and including.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Behind {
+    run: String,
+    steps: String,
+}
+
+/// Responses that were generated, or trained on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Side {
+    run: String,
+    env: String,
+    side: &'static str,
+}
+
+/// What can be drawn in runs that sample, and how old it is.
+#[derive(Default)]
+struct Pools {
+    step: Family<OfRunLabel, Gauge>,
+    size: Family<OfEnv, Gauge>,
+    behind: Family<Behind, Gauge>,
+    oldest_secs: Family<OfRunLabel, Gauge<f64, AtomicU64>>,
+    flow: Family<Column, Gauge>,
+    responses: Family<Side, Gauge>,
+    response_tokens: Family<Side, Gauge>,
+}
+
+impl Pools {
+    fn note(&self, run: &str, stats: &ReplayStats, now_secs: f64) {
+        let of_run = OfRunLabel { run: run.to_owned() };
+        self.step.get_or_create(&of_run).set(stats.step);
+        for (env, size) in &stats.env_sizes {
+            self.size.get_or_create(&OfEnv { run: run.to_owned(), env: env.clone() }).set(*size as i64);
+        }
+        // Few boxes, whatever the steps: 0, 1, 2, up to 4, up to 8 and so on.
+        for (steps, count) in &stats.ages {
+            let bound = u64::try_from(*steps).unwrap_or_default();
+            let bound = if bound <= 2 { bound } else { bound.next_power_of_two() };
+            let behind = Behind { run: run.to_owned(), steps: bound.to_string() };
+            self.behind.get_or_create(&behind).inc_by(*count as i64);
+        }
+        if let Some(oldest) = stats.oldest_timestamp {
+            self.oldest_secs.get_or_create(&of_run).set((now_secs - oldest).max(0.0));
+        }
+        let flow =
+            [("inserted", stats.flow.inserted), ("sampled", stats.flow.sampled), ("batches", stats.draws)];
+        for (column, value) in flow {
+            self.flow.get_or_create(&Column { run: run.to_owned(), column }).set(value as i64);
+        }
+        for (env, sides) in stats.census.envs() {
+            for (side, lengths) in [("generated", &sides.generated), ("trained", &sides.trained)] {
+                let label = Side { run: run.to_owned(), env: env.to_owned(), side };
+                self.responses.get_or_create(&label).set(lengths.count() as i64);
+                self.response_tokens.get_or_create(&label).set(lengths.tokens() as i64);
+            }
+        }
+    }
+
+    fn register(self, registry: &mut Registry) {
+        registry.register("replay_step", "Step of the trainer", self.step);
+        registry.register("replay_rollouts", "Rollouts that can be drawn", self.size);
+        registry.register(
+            "replay_rollouts_behind",
+            "Rollouts that can be drawn, by steps behind",
+            self.behind,
+        );
+        registry.register("replay_oldest_seconds", "Age of the oldest that can be drawn", self.oldest_secs);
+        registry.register("replay_flow", "Rollouts inserted and sampled, batches drawn", self.flow);
+        registry.register("replay_responses", "Responses generated and trained on", self.responses);
+        registry.register("replay_response_tokens", "Tokens of those responses", self.response_tokens);
+    }
 }
 
 /// Counts requests; the books are read when somebody looks.
@@ -120,10 +206,18 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     let bytes: Family<Column, Gauge> = Family::default();
     let groups: Family<Column, Gauge> = Family::default();
     let dropped: Family<Dropped, Gauge> = Family::default();
+    let pools = Pools::default();
+    let now_secs = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     for yard in app.runs.all() {
         let run = yard.run_name().to_string();
-        let (books, open, ready) =
-            yard.ask(|ledger| (ledger.books().clone(), ledger.open_groups(), ledger.ready_groups())).await?;
+        let seen = yard.ask(|ledger| {
+            let groups = (ledger.open_groups(), ledger.ready_groups());
+            (ledger.books().clone(), groups, ledger.replay_stats())
+        });
+        let (books, (open, ready), replay) = seen.await?;
+        if let Some(stats) = replay {
+            pools.note(&run, &stats, now_secs);
+        }
         let set = |family: &Family<Column, Gauge>, column, value: u64| {
             family.get_or_create(&Column { run: run.clone(), column }).set(value as i64);
         };
@@ -146,6 +240,7 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     registry.register("rollout_bytes", "Bytes of rollouts kept", bytes);
     registry.register("groups", "Groups waiting for rollouts, and ready to be read", groups);
     registry.register("rollouts_dropped", "Rollouts dropped, by reason", dropped);
+    pools.register(&mut registry);
 
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)

@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use crate::App;
 use crate::app::OfRun;
 use crate::body::{Object, Raw};
-use crate::deliver::{self, Frameset, Receipt, Shape};
+use crate::deliver::{self, Frameset, Part, Receipt, Shape};
 use crate::error::{ApiError, ErrorAnswer};
 use crate::start;
 
@@ -117,7 +117,8 @@ async fn take(app: &App, yard: Yard, asked: Asked) -> Result<Response, ApiError>
     let frameset = list_of_rows(&format!("Read {count} items"), &granted.meta)?;
     let deadline = Instant::now() + Duration::from_secs_f64(lease_secs);
     let receipt = Receipt { yard: yard.clone(), lease: granted.lease, auto: true, deadline };
-    let mut response = deliver::answer(yard, Some(granted.lease), granted.groups, frameset);
+    let parts = granted.groups.into_iter().map(Part::Group);
+    let mut response = deliver::answer(yard, Some(granted.lease), parts, frameset);
     response.extensions_mut().insert(receipt);
     Ok(response)
 }
@@ -150,7 +151,7 @@ async fn peek(OfRun(yard): OfRun, Query(query): Query<Map<String, Value>>) -> Re
     Ok(deliver::answer(
         yard,
         None,
-        groups,
+        groups.into_iter().map(Part::Group),
         list_of_rows(&format!("A read would return {count} items"), &meta)?,
     ))
 }

@@ -5,11 +5,12 @@ use clap::Args;
 use rollyard_core::ids::{GroupNo, LeaseNo};
 use rollyard_core::ledger::{Event, Uid};
 use rollyard_core::pipeline::DropReason;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use super::events::in_words;
 use super::history::History;
+use crate::terminal::many;
 
 /// Tell what happened to a rollout
 #[derive(Debug, Args)]
@@ -38,7 +39,11 @@ pub(super) fn run(history: &History, arguments: &Arguments) -> Result<()> {
     for line in lines {
         writeln!(out, "{line}")?;
     }
-    writeln!(out, "rollout {uid:?} is {}", fate.in_words())?;
+    let uses = match story.uses.len() {
+        0 => String::new(),
+        count => format!(", drawn {}", many(count, "time")),
+    };
+    writeln!(out, "rollout {uid:?} is {}{uses}", fate.in_words())?;
     Ok(())
 }
 
@@ -48,6 +53,8 @@ struct Story {
     hash: Uid,
     group: Option<GroupNo>,
     fate: Option<Fate>,
+    /// Draws of a rollout in a pool that were not given back, with the step each is tied to.
+    uses: BTreeMap<LeaseNo, Option<u64>>,
     /// Groups that can be read and still take rollouts: one that joins is ready at once.
     ready_and_open: BTreeSet<GroupNo>,
 }
@@ -56,6 +63,7 @@ struct Story {
 enum Fate {
     Waiting,
     Ready,
+    Pooled,
     Leased(LeaseNo),
     /// Out of reach of a rewind where `is_final`.
     Trained {
@@ -71,6 +79,7 @@ impl Fate {
         match self {
             Self::Waiting => "held, in a group that waits for more".to_owned(),
             Self::Ready => "held, in a group that is ready to be read".to_owned(),
+            Self::Pooled => "held, in the pool".to_owned(),
             Self::Leased(lease) => format!("with the reader of lease {lease}"),
             Self::Trained { lease, step: None, .. } => format!("trained, in lease {lease}, without a step"),
             Self::Trained { lease, step: Some(step), .. } => {
@@ -83,7 +92,7 @@ impl Fate {
     fn lease(&self) -> Option<LeaseNo> {
         match self {
             Self::Leased(lease) | Self::Trained { lease, .. } => Some(*lease),
-            Self::Waiting | Self::Ready | Self::Dropped(_) => None,
+            Self::Waiting | Self::Ready | Self::Pooled | Self::Dropped(_) => None,
         }
     }
 }
@@ -95,6 +104,7 @@ impl Story {
             hash: Uid::of(uid),
             group: None,
             fate: None,
+            uses: BTreeMap::new(),
             ready_and_open: BTreeSet::new(),
         }
     }
@@ -118,6 +128,9 @@ impl Story {
         let (Some(group), Some(fate)) = (self.group, self.fate.clone()) else { return false };
         if matches!(fate, Fate::Dropped(_)) {
             return false;
+        }
+        if let Some(concerns) = self.hear_of_pool(event, &fate) {
+            return concerns;
         }
         let our_group = |named: &GroupNo| *named == group;
         let our_lease = |named: &LeaseNo| fate.lease() == Some(*named);
@@ -144,11 +157,58 @@ impl Story {
             },
             Event::Extended { lease, .. } => (our_lease(lease), fate.clone()),
             Event::Relocated { uid, .. } => (*uid == self.hash, fate.clone()),
-            Event::Configured { .. } | Event::VersionSet { .. } | Event::Admitted(_) => return false,
+            Event::Configured { .. }
+            | Event::VersionSet { .. }
+            | Event::Admitted(_)
+            | Event::Pooled { .. }
+            | Event::StepSet { .. }
+            | Event::Sampled { .. } => return false,
         };
         if concerns {
             self.fate = Some(fate);
         }
         concerns
+    }
+
+    /// Takes in what happens to a rollout that is sampled, perhaps more than once; `None` if this is another kind
+    /// of event, or of rollout.
+    fn hear_of_pool(&mut self, event: &Event, fate: &Fate) -> Option<bool> {
+        if let Event::Pooled { members, .. } = event {
+            let ours = members.iter().any(|(uid, _)| *uid == self.hash);
+            if ours {
+                self.fate = Some(Fate::Pooled);
+            }
+            return Some(ours);
+        }
+        if *fate != Fate::Pooled {
+            return None;
+        }
+        match event {
+            Event::Sampled { lease, picks, .. } => {
+                let ours = picks.iter().any(|pick| pick.uid == self.hash);
+                if ours {
+                    self.uses.insert(*lease, None);
+                }
+                Some(ours)
+            }
+            Event::Acked { lease, .. } | Event::Extended { lease, .. } => Some(self.uses.contains_key(lease)),
+            Event::Returned { lease, .. } => Some(self.uses.remove(lease).is_some()),
+            Event::Committed { leases, step, .. } => {
+                let mut ours = false;
+                for lease in leases {
+                    if let Some(tied) = self.uses.get_mut(lease) {
+                        *tied = Some(*step);
+                        ours = true;
+                    }
+                }
+                Some(ours)
+            }
+            Event::Rewound { step, .. } => {
+                let before = self.uses.len();
+                self.uses.retain(|_, tied| tied.is_some_and(|tied| tied <= *step));
+                Some(self.uses.len() < before)
+            }
+            _ => None,
+        }
     }
 }

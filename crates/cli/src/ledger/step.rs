@@ -39,7 +39,7 @@ pub(super) fn run(history: &History, arguments: &Arguments) -> Result<()> {
     let members = members(history, &groups)?;
 
     let mut out = io::stdout();
-    let trained = members.values().flatten().filter(|member| member.dropped.is_none()).count();
+    let trained: usize = leases.iter().map(|(_, lease)| lease.trained(&members)).sum();
     writeln!(
         out,
         "step {step} of run {}, committed {}: {}, {}, {}",
@@ -51,7 +51,7 @@ pub(super) fn run(history: &History, arguments: &Arguments) -> Result<()> {
     )?;
     for (no, lease) in leases {
         writeln!(out, "\nlease {no} to {:?}, granted {}", lease.reader, clock(lease.granted_at))?;
-        write!(out, "{}", table(&lease.groups, &members))?;
+        write!(out, "{}", table(lease, &members))?;
     }
     Ok(())
 }
@@ -66,7 +66,9 @@ struct Commits {
 }
 
 struct Lease {
-    groups: Vec<GroupNo>,
+    groups: BTreeSet<GroupNo>,
+    /// Those that were drawn, in a run that samples.
+    drawn: Option<BTreeSet<Uid>>,
     reader: String,
     granted_at: Time,
 }
@@ -80,7 +82,13 @@ impl Commits {
     fn hear(&mut self, event: Event) {
         match event {
             Event::Leased { at, lease, groups, reader, .. } => {
-                self.leases.insert(lease, Lease { groups, reader, granted_at: at });
+                let groups = groups.into_iter().collect();
+                self.leases.insert(lease, Lease { groups, drawn: None, reader, granted_at: at });
+            }
+            Event::Sampled { at, lease, picks, reader, .. } => {
+                let groups = picks.iter().map(|pick| pick.group).collect();
+                let drawn = Some(picks.iter().map(|pick| pick.uid).collect());
+                self.leases.insert(lease, Lease { groups, drawn, reader, granted_at: at });
             }
             Event::Returned { lease, .. } => drop(self.leases.remove(&lease)),
             Event::Acked { last, .. } => self.acked_without_step |= last,
@@ -152,20 +160,39 @@ fn members(history: &History, groups: &BTreeSet<GroupNo>) -> Result<BTreeMap<Gro
     Ok(members)
 }
 
-fn table(groups: &[GroupNo], members: &BTreeMap<GroupNo, Vec<Member>>) -> String {
+impl Lease {
+    /// Its rollouts. One that was drawn was trained on, whatever became of it later.
+    fn rows<'a>(
+        &'a self,
+        members: &'a BTreeMap<GroupNo, Vec<Member>>,
+    ) -> impl Iterator<Item = (GroupNo, &'a Member, Option<DropReason>)> {
+        let all = self
+            .groups
+            .iter()
+            .flat_map(|group| members.get(group).into_iter().flatten().map(|member| (*group, member)));
+        all.filter_map(|(group, member)| match &self.drawn {
+            None => Some((group, member, member.dropped)),
+            Some(drawn) => drawn.contains(&Uid::of(&member.uid)).then_some((group, member, None)),
+        })
+    }
+
+    fn trained(&self, members: &BTreeMap<GroupNo, Vec<Member>>) -> usize {
+        self.rows(members).filter(|(_, _, dropped)| dropped.is_none()).count()
+    }
+}
+
+fn table(lease: &Lease, members: &BTreeMap<GroupNo, Vec<Member>>) -> String {
     let mut table = Table::new(&["uid", "group", "instance", "round", "weights", "reward", ""]);
-    for group in groups {
-        for member in members.get(group).into_iter().flatten() {
-            table.push(vec![
-                member.uid.clone(),
-                group.to_string(),
-                member.instance.clone(),
-                member.round.to_string(),
-                member.version.map_or_else(|| "-".to_owned(), |version| version.to_string()),
-                member.reward.to_string(),
-                member.dropped.map(|reason| format!("not trained: {reason}")).unwrap_or_default(),
-            ]);
-        }
+    for (group, member, dropped) in lease.rows(members) {
+        table.push(vec![
+            member.uid.clone(),
+            group.to_string(),
+            member.instance.clone(),
+            member.round.to_string(),
+            member.version.map_or_else(|| "-".to_owned(), |version| version.to_string()),
+            member.reward.to_string(),
+            dropped.map(|reason| format!("not trained: {reason}")).unwrap_or_default(),
+        ]);
     }
     table.to_string()
 }

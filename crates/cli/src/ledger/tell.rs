@@ -4,6 +4,8 @@ use rollyard_core::ids::{LeaseNo, Time};
 use rollyard_core::ledger::Event;
 use std::fmt::Display;
 
+use crate::terminal::many;
+
 /// When an event happened; moving a payload happens behind the scenes and has no time.
 pub(super) fn time_of(event: &Event) -> Option<Time> {
     match event {
@@ -17,7 +19,10 @@ pub(super) fn time_of(event: &Event) -> Option<Time> {
         | Event::Returned { at, .. }
         | Event::Committed { at, .. }
         | Event::Rewound { at, .. }
-        | Event::VersionSet { at, .. } => Some(*at),
+        | Event::VersionSet { at, .. }
+        | Event::Pooled { at, .. }
+        | Event::StepSet { at, .. }
+        | Event::Sampled { at, .. } => Some(*at),
         Event::Admitted(admitted) => Some(admitted.at),
         Event::Relocated { .. } => None,
     }
@@ -56,6 +61,15 @@ pub(super) fn sentence(event: &Event) -> String {
         Event::Committed { step, leases, .. } => format!("step {step} committed with {}", leases_in(leases)),
         Event::Rewound { step, .. } => format!("rewound to step {step}"),
         Event::VersionSet { version, .. } => format!("weights {version} are sampled with"),
+        Event::Pooled { group, members, .. } => {
+            format!("group {group} can be sampled: {}", many(members.len(), "rollout"))
+        }
+        Event::StepSet { step, .. } => format!("the trainer is at step {step}"),
+        Event::Sampled { lease, picks, step, draw, until, reader, .. } => {
+            let step = step.map(|step| format!(" for step {step}")).unwrap_or_default();
+            let count = many(picks.len(), "rollout");
+            format!("lease {lease} to {reader:?}: {count} drawn{step} (draw {draw}), until {}", clock(*until))
+        }
         Event::Relocated { group, .. } => format!("a rollout of group {group} moved within the log"),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::run_stats::RunStats;
 use crate::terminal::{Table, size};
 
-pub(super) fn table(runs: &[RunStats]) -> String {
+pub(super) fn table(runs: &[RunStats], now_secs: f64) -> String {
     let mut table = Table::new(&[
         "run",
         "open",
@@ -37,7 +37,10 @@ pub(super) fn table(runs: &[RunStats]) -> String {
         table.push(row);
     }
     let mut text = table.to_string();
-    for RunStats { run, books, .. } in runs {
+    for RunStats { run, books, pool, .. } in runs {
+        for line in pool.iter().flat_map(|pool| pool.lines(now_secs)) {
+            let _infallible = writeln!(text, "pool of {run}: {line}");
+        }
         for (reason, dropped) in &books.dropped_by_reason {
             // Writing to a string cannot fail.
             let _infallible = writeln!(text, "dropped in {run}: {reason} {dropped}");

@@ -69,7 +69,7 @@ impl View {
     }
 
     /// The view as the terminal takes it: every line clears what stood there before.
-    pub(super) fn draw(&mut self) -> String {
+    pub(super) fn draw(&mut self, now_secs: f64) -> String {
         let columns = width();
         let mut text = format!("{BOLD}rollyard stats{PLAIN}  {}\n", self.url);
         if let Some(trouble) = &self.trouble {
@@ -79,6 +79,12 @@ impl View {
         for run in &self.runs {
             text.push('\n');
             text.push_str(&block(run, self.rates.get(&run.run), columns));
+            for (name, line) in
+                ["pool", "ages", "lengths"].iter().zip(run.pool.iter().flat_map(|p| p.lines(now_secs)))
+            {
+                let shown: String = line.chars().take(columns.saturating_sub(13)).collect();
+                let _infallible = writeln!(text, "  {name:9} {shown}");
+            }
         }
         let begin = if std::mem::replace(&mut self.is_drawn, true) { "\x1b[H" } else { "\x1b[2J\x1b[H" };
         format!("{begin}{}\x1b[J", text.replace('\n', "\x1b[K\n"))

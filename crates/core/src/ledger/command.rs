@@ -167,6 +167,11 @@ fn retained_hint(retained: u64) -> String {
 }
 
 impl Refusal {
+    /// Whether it can pass if somebody reads: a writer may wait for that.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Replay(ReplayError::Paced { .. }))
+    }
+
     /// The short name in error answers.
     pub fn code(&self) -> &'static str {
         match self {

@@ -421,7 +421,7 @@ mod random {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(256))]
+        #![proptest_config(ProptestConfig::with_cases(96))]
 
         #[test]
         fn every_use_is_counted_and_nothing_stale_is_drawn(

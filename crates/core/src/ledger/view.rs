@@ -141,22 +141,16 @@ impl Ledger {
     /// What can be sampled, how old it is, and what was drawn of what was made.
     pub fn replay_stats(&self) -> Option<ReplayStats> {
         let replay = self.replay.as_deref()?;
-        let mut stats = ReplayStats {
+        Some(ReplayStats {
             step: replay.pool.step(),
             size: replay.pool.size(),
             env_sizes: replay.pool.env_sizes().map(|(env, size)| (env.to_owned(), size)).collect(),
             flow: replay.flow,
             draws: replay.draws,
+            ages: replay.pool.ages(),
+            oldest_timestamp: replay.pool.oldest_timestamp(),
             census: replay.census.clone(),
-            ages: BTreeMap::new(),
-            oldest_timestamp: None,
-        };
-        for (_, _, entry) in replay.pool.entries().filter(|(_, id, _)| replay.pool.is_live(*id)) {
-            *stats.ages.entry(stats.step - entry.facts.weight_step).or_default() += 1;
-            let oldest = stats.oldest_timestamp.get_or_insert(entry.facts.timestamp);
-            *oldest = oldest.min(entry.facts.timestamp);
-        }
-        Some(stats)
+        })
     }
 
     /// How many rollouts the group of `uid` has now.

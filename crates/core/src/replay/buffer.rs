@@ -208,12 +208,6 @@ impl Buffer {
     }
 
     pub fn stats(&self) -> Stats {
-        let mut ages = BTreeMap::new();
-        for (_, id, entry) in self.pool.entries() {
-            if self.pool.is_live(id) {
-                *ages.entry(self.pool.step() - entry.facts.weight_step).or_insert(0) += 1;
-            }
-        }
         Stats {
             step: self.pool.step(),
             size: self.pool.size(),
@@ -224,7 +218,7 @@ impl Buffer {
             dropped: self.dropped.clone(),
             groups: self.groups,
             groups_without_variance: self.groups_without_variance,
-            ages,
+            ages: self.pool.ages(),
             census: self.census.clone(),
         }
     }

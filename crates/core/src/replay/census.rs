@@ -45,6 +45,10 @@ impl Lengths {
         self.boxes.iter().sum()
     }
 
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
     pub fn mean(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.tokens as f64 / self.count() as f64 }
     }

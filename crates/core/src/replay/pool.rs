@@ -57,6 +57,8 @@ pub struct Pool<T> {
     /// Live entries by the last step at which they are fresh, and by the millisecond they were made in.
     by_step: Buckets,
     by_time: Buckets,
+    /// Live entries by the step whose weights sampled them.
+    by_weights: BTreeMap<i64, u64>,
     live: usize,
 }
 
@@ -85,6 +87,7 @@ impl<T> Pool<T> {
             names: BTreeMap::new(),
             by_step: Buckets::default(),
             by_time: Buckets::default(),
+            by_weights: BTreeMap::new(),
             live: 0,
         }
     }
@@ -115,6 +118,16 @@ impl<T> Pool<T> {
     /// Every environment that ever had an entry, by name, with what can be picked of it.
     pub fn env_sizes(&self) -> impl Iterator<Item = (&str, usize)> {
         self.names.keys().map(|name| (&**name, self.env_size(name)))
+    }
+
+    /// Live entries by how many steps their weights are behind the trainer.
+    pub fn ages(&self) -> BTreeMap<i64, u64> {
+        self.by_weights.iter().map(|(weights, count)| (self.step.saturating_sub(*weights), *count)).collect()
+    }
+
+    /// When the oldest live entry was made, to the millisecond, in seconds since 1970.
+    pub fn oldest_timestamp(&self) -> Option<f64> {
+        Some(self.by_time.first_key()? as f64 / 1000.0)
     }
 
     pub fn get(&self, id: EntryId) -> Option<&Entry<T>> {
@@ -320,11 +333,18 @@ impl<T> Pool<T> {
         if live {
             self.by_step.insert(step, id);
             self.by_time.insert(time, id);
+            *self.by_weights.entry(facts.weight_step).or_default() += 1;
             self.live += 1;
         } else {
             self.by_step.remove(step, id);
             self.by_time.remove(time, id);
             self.live -= 1;
+            if let Some(count) = self.by_weights.get_mut(&facts.weight_step) {
+                *count -= 1;
+                if *count == 0 {
+                    self.by_weights.remove(&facts.weight_step);
+                }
+            }
         }
     }
 

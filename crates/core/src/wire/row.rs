@@ -14,22 +14,132 @@ use crate::pipeline::Row;
 ///
 /// Fails only if `payload` is not the JSON object it was when it was admitted.
 pub fn write(out: &mut Vec<u8>, payload: &[u8], row: &Row, raw_reward: f64) -> Result<(), serde_json::Error> {
+    transcribe(out, payload, RowEdit { row, raw_reward, has_extra_info: false, has_raw_reward: false })
+}
+
+/// What is told of a rollout that was drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drawn {
+    pub advantage: f64,
+    /// Times it had been drawn, this one included.
+    pub used: u32,
+    /// The weights it counts as sampled with.
+    pub version: u64,
+}
+
+/// Appends `payload`, with what is told of its draw, to `out` as one JSON object; its reward stays as it is.
+pub fn write_drawn(out: &mut Vec<u8>, payload: &[u8], drawn: &Drawn) -> Result<(), serde_json::Error> {
+    transcribe(out, payload, DrawnEdit { drawn, has_extra_info: false, has_version: false })
+}
+
+fn transcribe(out: &mut Vec<u8>, payload: &[u8], edit: impl Edit) -> Result<(), serde_json::Error> {
     let start = out.len();
     let mut deserializer = serde_json::Deserializer::from_slice(payload);
-    let written = deserializer.deserialize_map(Transcriber { out, row, raw_reward });
+    let written = deserializer.deserialize_map(Transcriber { out, edit });
     if written.is_err() {
         out.truncate(start);
     }
     written
 }
 
-struct Transcriber<'o, 'r> {
-    out: &'o mut Vec<u8>,
-    row: &'r Row,
-    raw_reward: f64,
+/// What is changed on the way out.
+trait Edit {
+    fn field(&mut self, out: &mut Vec<u8>, key: &str, value: &RawValue);
+    /// Fields that were not there.
+    fn rest(self, out: &mut Vec<u8>);
 }
 
-impl<'de> Visitor<'de> for Transcriber<'_, '_> {
+struct RowEdit<'r> {
+    row: &'r Row,
+    raw_reward: f64,
+    has_extra_info: bool,
+    has_raw_reward: bool,
+}
+
+impl Edit for RowEdit<'_> {
+    fn field(&mut self, out: &mut Vec<u8>, key: &str, value: &RawValue) {
+        match key {
+            "reward" => field(out, key, self.row.reward.to_json().as_bytes()),
+            "uid" => match self.row.copy {
+                Some(copy) => field(out, key, copy_uid(value, copy).as_bytes()),
+                None => field(out, key, value.get().as_bytes()),
+            },
+            // A copy's marks are ours to write, below.
+            "padded" | "loss_weight" if self.row.copy.is_some() => {}
+            "extra_info" => {
+                self.has_extra_info = true;
+                extra_info(out, value);
+            }
+            _ => {
+                // A writer that normalised for itself knows better what the raw reward was.
+                self.has_raw_reward |= key == "raw_reward";
+                field(out, key, value.get().as_bytes());
+            }
+        }
+    }
+
+    fn rest(self, out: &mut Vec<u8>) {
+        if !self.has_raw_reward {
+            field(out, "raw_reward", self.raw_reward.to_json().as_bytes());
+        }
+        if !self.has_extra_info {
+            field(out, "extra_info", b"{}");
+        }
+        if self.row.copy.is_some() {
+            field(out, "padded", b"true");
+            field(out, "loss_weight", self.row.weight.to_json().as_bytes());
+        }
+    }
+}
+
+struct DrawnEdit<'r> {
+    drawn: &'r Drawn,
+    has_extra_info: bool,
+    has_version: bool,
+}
+
+impl Edit for DrawnEdit<'_> {
+    fn field(&mut self, out: &mut Vec<u8>, key: &str, value: &RawValue) {
+        match key {
+            // Ours to write, below.
+            "advantage" | "usage_count" => {}
+            // An engine may have said "default" or nothing: the run's version was stamped on it then.
+            "weight_version" => {
+                self.has_version = true;
+                field(out, key, self.drawn.version.to_string().as_bytes());
+            }
+            "extra_info" => {
+                self.has_extra_info = true;
+                extra_info(out, value);
+            }
+            _ => field(out, key, value.get().as_bytes()),
+        }
+    }
+
+    fn rest(self, out: &mut Vec<u8>) {
+        if !self.has_version {
+            field(out, "weight_version", self.drawn.version.to_string().as_bytes());
+        }
+        if !self.has_extra_info {
+            field(out, "extra_info", b"{}");
+        }
+        field(out, "advantage", self.drawn.advantage.to_json().as_bytes());
+        field(out, "usage_count", self.drawn.used.to_string().as_bytes());
+    }
+}
+
+/// A trainer always finds an object.
+fn extra_info(out: &mut Vec<u8>, value: &RawValue) {
+    let value = if value.get() == "null" { "{}" } else { value.get() };
+    field(out, "extra_info", value.as_bytes());
+}
+
+struct Transcriber<'o, E> {
+    out: &'o mut Vec<u8>,
+    edit: E,
+}
+
+impl<'de, E: Edit> Visitor<'de> for Transcriber<'_, E> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,41 +147,13 @@ impl<'de> Visitor<'de> for Transcriber<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { out, row, raw_reward } = self;
-        let (mut has_extra_info, mut has_raw_reward) = (false, false);
+        let Self { out, mut edit } = self;
         out.push(b'{');
         while let Some(Key(key)) = map.next_key()? {
             let value: &RawValue = map.next_value()?;
-            match key.as_ref() {
-                "reward" => field(out, &key, row.reward.to_json().as_bytes()),
-                "uid" => match row.copy {
-                    Some(copy) => field(out, &key, copy_uid(value, copy).as_bytes()),
-                    None => field(out, &key, value.get().as_bytes()),
-                },
-                // A copy's marks are ours to write, below.
-                "padded" | "loss_weight" if row.copy.is_some() => {}
-                "extra_info" => {
-                    has_extra_info = true;
-                    let value = if value.get() == "null" { "{}" } else { value.get() };
-                    field(out, &key, value.as_bytes());
-                }
-                _ => {
-                    // A writer that normalised for itself knows better what the raw reward was.
-                    has_raw_reward |= key == "raw_reward";
-                    field(out, &key, value.get().as_bytes());
-                }
-            }
+            edit.field(out, &key, value);
         }
-        if !has_raw_reward {
-            field(out, "raw_reward", raw_reward.to_json().as_bytes());
-        }
-        if !has_extra_info {
-            field(out, "extra_info", b"{}");
-        }
-        if row.copy.is_some() {
-            field(out, "padded", b"true");
-            field(out, "loss_weight", row.weight.to_json().as_bytes());
-        }
+        edit.rest(out);
         out.push(b'}');
         Ok(())
     }
@@ -175,6 +257,25 @@ mod tests {
             copy,
             r#"{"uid":"17#pad2","reward":-1.25,"extra_info":{},"raw_reward":0.5,"padded":true,"loss_weight":0.0}"#,
         );
+    }
+
+    #[test]
+    fn a_drawn_rollout_carries_its_draw_and_the_weights_it_counts_with() {
+        let drawn = Drawn { advantage: -0.25, used: 2, version: 7 };
+        for (payload, expected) in [
+            (
+                r#"{"uid":"a","reward":0.5,"advantage":9,"weight_version":"default","extra_info":null}"#,
+                r#"{"uid":"a","reward":0.5,"weight_version":7,"extra_info":{},"advantage":-0.25,"usage_count":2}"#,
+            ),
+            (
+                r#"{"uid":"a","reward":0.5}"#,
+                r#"{"uid":"a","reward":0.5,"weight_version":7,"extra_info":{},"advantage":-0.25,"usage_count":2}"#,
+            ),
+        ] {
+            let mut out = Vec::new();
+            write_drawn(&mut out, payload.as_bytes(), &drawn).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 
     #[test]

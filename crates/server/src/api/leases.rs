@@ -19,7 +19,7 @@ use super::steps::DoneAnswer;
 use crate::App;
 use crate::app::OfRun;
 use crate::body::Fields;
-use crate::deliver::{self, Frameset, Receipt, Shape};
+use crate::deliver::{self, Frameset, Part, Receipt, Shape};
 use crate::error::{ApiError, ErrorAnswer};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -33,7 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Longest wait for groups, and longest lease: a day.
-const SECS_MAX: f64 = 86_400.0;
+pub(super) const SECS_MAX: f64 = 86_400.0;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -63,14 +63,7 @@ async fn lease(
         Some(0) => return Err(ApiError::wrong_field("groups", 0, "at least 1")),
         Some(count) => Want::Groups(count),
     };
-    if !(0.0..=SECS_MAX).contains(&ask.wait_seconds) {
-        return Err(ApiError::wrong_field("wait_seconds", ask.wait_seconds, "from 0 to 86400"));
-    }
-    if let Some(secs) = ask.lease_seconds
-        && !(secs > 0.0 && secs <= SECS_MAX)
-    {
-        return Err(ApiError::wrong_field("lease_seconds", secs, "above 0 and at most 86400"));
-    }
+    check_secs(ask.wait_seconds, ask.lease_seconds)?;
     let terms = LeaseTerms { reader: ask.reader, secs: ask.lease_seconds, auto: false };
     let deadline = Instant::now() + Duration::from_secs_f64(ask.wait_seconds);
     let granted = tokio::select! {
@@ -89,9 +82,23 @@ async fn lease(
         deadline: Instant::now() + patience,
     };
     let frameset = Frameset { before, after: "]}", shape: Shape::Groups };
-    let mut response = deliver::answer(yard, Some(granted.lease), granted.groups, frameset);
+    let parts = granted.groups.into_iter().map(Part::Group);
+    let mut response = deliver::answer(yard, Some(granted.lease), parts, frameset);
     response.extensions_mut().insert(receipt);
     Ok(response)
+}
+
+/// How long a reader waits, and keeps what it gets.
+pub(super) fn check_secs(wait_seconds: f64, lease_seconds: Option<f64>) -> Result<(), ApiError> {
+    if !(0.0..=SECS_MAX).contains(&wait_seconds) {
+        return Err(ApiError::wrong_field("wait_seconds", wait_seconds, "from 0 to 86400"));
+    }
+    match lease_seconds {
+        Some(secs) if !(secs > 0.0 && secs <= SECS_MAX) => {
+            Err(ApiError::wrong_field("lease_seconds", secs, "above 0 and at most 86400"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn head(lease: LeaseNo, until: Time, meta: &Value) -> String {
@@ -103,6 +110,8 @@ struct LeaseAnswer {
     lease: u64,
     reader: String,
     groups: usize,
+    /// What was drawn, for a lease of a run that samples.
+    rollouts: Option<usize>,
     granted_ms: u64,
     /// `out` or `acked`.
     status: &'static str,
@@ -122,6 +131,7 @@ impl LeaseAnswer {
             lease: no.0,
             reader: lease.reader.to_string(),
             groups: lease.groups.len(),
+            rollouts: lease.sample.as_ref().map(|sample| sample.picks.len()),
             granted_ms: lease.granted_at.0,
             status,
             until_ms,
@@ -149,15 +159,20 @@ async fn fetch(OfRun(yard): OfRun, Path(path): Path<HashMap<String, String>>) ->
             LeaseStatus::Out(until) => until,
             LeaseStatus::Acked(_) => Time(0),
         };
-        Some((until, ledger.leased_groups(lease)))
+        Some((until, ledger.leased_groups(lease), ledger.sampled_rows(lease)))
     });
-    let Some((until, groups)) = found.await? else {
+    let Some((until, groups, drawn)) = found.await? else {
         let ending = yard.ask(move |ledger| ledger.lease_ending(lease)).await?;
         let why = ending.map_or("is unknown or ended long ago".to_owned(), |ending| ending.sentence());
         return Err(ApiError::new(StatusCode::GONE, "lease_gone", format!("lease {lease} {why}")));
     };
+    if let Some(rows) = drawn {
+        let before = format!(r#"{{"lease":{lease},"until_ms":{until},"rollouts":["#);
+        let frameset = Frameset { before, after: "]}", shape: Shape::Rows };
+        return Ok(deliver::answer(yard, Some(lease), rows.into_iter().map(Part::Drawn), frameset));
+    }
     let frameset = Frameset { before: head(lease, until, &Value::Null), after: "]}", shape: Shape::Groups };
-    Ok(deliver::answer(yard, Some(lease), groups, frameset))
+    Ok(deliver::answer(yard, Some(lease), groups.into_iter().map(Part::Group), frameset))
 }
 
 fn lease_no(path: &HashMap<String, String>) -> Result<LeaseNo, ApiError> {

@@ -1,9 +1,10 @@
 //! Rollyard's own API, under `/api`.
 //!
-//! One file per noun: [`runs`], [`rollouts`], [`leases`], [`steps`], [`events`].
+//! One file per noun: [`runs`], [`rollouts`], [`leases`], [`steps`], [`replay`], [`events`].
 
 mod events;
 mod leases;
+mod replay;
 mod rollouts;
 mod runs;
 mod steps;
@@ -18,5 +19,6 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(rollouts::routes())
         .merge(leases::routes())
         .merge(steps::routes())
+        .merge(replay::routes())
         .merge(events::routes())
 }

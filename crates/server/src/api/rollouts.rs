@@ -158,7 +158,7 @@ struct FateAnswer {
     state: &'static str,
     instance_id: Option<String>,
     round: Option<u32>,
-    /// `open`, or `ready` to be read; for one that is held.
+    /// `open`, `ready` to be read, or `pooled` to be sampled; for one that is held.
     group: Option<&'static str>,
     group_size_now: Option<usize>,
     reward: Option<f64>,
@@ -169,6 +169,8 @@ struct FateAnswer {
     /// A rewind can still put it back.
     can_rewind: bool,
     reason: Option<&'static str>,
+    /// Times it has been drawn and not given back, in a run that samples.
+    usage_count: Option<u32>,
 }
 
 fn tell(ledger: &Ledger, uid: &str) -> Option<FateAnswer> {
@@ -185,6 +187,7 @@ fn tell(ledger: &Ledger, uid: &str) -> Option<FateAnswer> {
         step: None,
         can_rewind: false,
         reason: None,
+        usage_count: None,
     };
     match ledger.whereabouts(uid)? {
         Whereabouts::Kept { group, rollout, lease, .. } => {
@@ -194,7 +197,9 @@ fn tell(ledger: &Ledger, uid: &str) -> Option<FateAnswer> {
                 GroupStatus::Open => Some("open"),
                 GroupStatus::Ready(_) => Some("ready"),
                 GroupStatus::Leased(..) => None,
+                GroupStatus::Pooled => Some("pooled"),
             };
+            answer.usage_count = ledger.usage(uid);
             answer.group_size_now = Some(group.rollouts.len());
             answer.reward = Some(rollout.reward);
             answer.written_ms = Some(rollout.at.0);

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::replay::PoolAnswer;
 use crate::App;
 use crate::app::OfRun;
 use crate::body::{Fields, Object};
@@ -36,6 +37,8 @@ struct RunAnswer {
     /// The payload of `/start_rollout`, if there was one.
     start: Option<Value>,
     version: Option<u64>,
+    /// What can be drawn, in a run that samples.
+    pool: Option<PoolAnswer>,
     open_groups: usize,
     ready_groups: usize,
     leases_out: usize,
@@ -86,6 +89,7 @@ async fn describe(yard: &Yard) -> Result<RunAnswer, ApiError> {
         config: ledger.config().to_map(),
         start: ledger.start().and_then(|start| serde_json::from_str(start).ok()),
         version: ledger.version(),
+        pool: PoolAnswer::of(ledger),
         open_groups: ledger.open_groups(),
         ready_groups: ledger.ready_groups(),
         leases_out: ledger.leases_out(),

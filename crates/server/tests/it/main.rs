@@ -5,5 +5,6 @@ mod api;
 mod faults;
 mod guard;
 mod reads;
+mod replay;
 mod server;
 mod writes;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use rollyard_core::ids::{LeaseNo, Time};
-use rollyard_core::ledger::{Books, LeasedGroup, Refusal};
+use rollyard_core::ledger::{Books, LeasedGroup, Refusal, SampledRow};
 use rollyard_core::pipeline::MetaInfo;
 use rollyard_core::wire::item::Item;
 use xxhash_rust::xxh3::xxh3_64;
@@ -50,7 +50,10 @@ pub enum AdmitError {
 pub struct Granted {
     pub lease: LeaseNo,
     pub until: Time,
+    /// What a queue hands out.
     pub groups: Vec<LeasedGroup>,
+    /// What was drawn, in a run that samples.
+    pub rows: Vec<SampledRow>,
     pub meta: Option<MetaInfo>,
 }
 

@@ -25,13 +25,15 @@ pub use open::{Progress, open, open_on};
 
 use bytes::Bytes;
 use rollyard_core::ids::{LeaseNo, Place, RunName};
-use rollyard_core::ledger::{Command, Event, LeaseTerms, Ledger, Want};
+use rollyard_core::ledger::{Command, Draw, Event, LeaseTerms, Ledger, Want};
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::{broadcast, oneshot};
 
 use crate::log::ReadError;
+use waiting::Wanted;
 
 /// A run that is open. Clones share it; the last one to go closes it.
 #[derive(Clone)]
@@ -63,7 +65,7 @@ pub(crate) enum Request {
         reply: oneshot::Sender<Result<Vec<Result<Admission, AdmitError>>, YardError>>,
     },
     Lease {
-        want: Want,
+        wanted: Wanted,
         terms: LeaseTerms,
         deadline: Instant,
         reply: oneshot::Sender<Result<Option<Granted>, YardError>>,
@@ -125,7 +127,20 @@ impl Yard {
         terms: LeaseTerms,
         deadline: Instant,
     ) -> Result<Option<Granted>, YardError> {
-        self.request(|reply| Request::Lease { want, terms, deadline, reply }).await
+        let wanted = Wanted::Groups(want);
+        self.request(|reply| Request::Lease { wanted, terms, deadline, reply }).await
+    }
+
+    /// Waits until `deadline` for rollouts to be drawn. A batch of a step is drawn once; whoever asks for it gets
+    /// the same lease, and nobody's going away returns it.
+    pub async fn sample(
+        &self,
+        draw: Draw,
+        terms: LeaseTerms,
+        deadline: Instant,
+    ) -> Result<Option<Granted>, YardError> {
+        let wanted = Wanted::Rollouts(draw);
+        self.request(|reply| Request::Lease { wanted, terms, deadline, reply }).await
     }
 
     pub async fn run(&self, command: Command) -> Result<Done, YardError> {

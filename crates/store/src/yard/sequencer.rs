@@ -1,8 +1,10 @@
 //! The thread that owns the ledger.
 
 use bytes::Bytes;
-use rollyard_core::ids::{Place, Time};
-use rollyard_core::ledger::{Command, Event, Events, Ledger, Refusal, encode_events};
+use rollyard_core::ids::{LeaseNo, Place, Time};
+use rollyard_core::ledger::{
+    Command, Draw, Event, Events, LeaseStatus, LeaseTerms, Ledger, Refusal, Want, encode_events,
+};
 use rollyard_core::run_config::WhenFull;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::answer::{Admission, AdmitError, Done, Granted, Submission, YardError};
 use super::committer::{Answer, Committer, Work};
 use super::compact::{BITE_BYTES, Compaction};
-use super::waiting::{AdmitReply, Reader, Waiting, Writer};
+use super::waiting::{AdmitReply, Reader, Waiting, Wanted, Writer};
 use super::{News, Request};
 use crate::log::{Log, LogError, Payloads, ReadError, Stage, StageError};
 
@@ -109,8 +111,8 @@ impl<L: Log> Sequencer<L> {
                     self.waiting.writers.push_back(waiting);
                 }
             }
-            Request::Lease { want, terms, deadline, reply } => {
-                let reader = Reader { want, terms, deadline, reply };
+            Request::Lease { wanted, terms, deadline, reply } => {
+                let reader = Reader { wanted, terms, deadline, reply };
                 if let Some(waiting) = self.lease(reader) {
                     // Readers come back; those who hung up meanwhile need not be kept until their deadline.
                     self.waiting.readers.retain(|reader| !reader.reply.is_closed());
@@ -147,9 +149,13 @@ impl<L: Log> Sequencer<L> {
         let stamp = self.stager.stage(&pending.body, payload)?;
         for event in events {
             match event {
-                Event::GroupReady { .. } | Event::Returned { .. } | Event::Rewound { .. } => {
-                    pending.news_for_readers = true;
-                }
+                Event::GroupReady { .. }
+                | Event::Pooled { .. }
+                | Event::Returned { .. }
+                | Event::Rewound { .. }
+                | Event::Configured { .. } => pending.news_for_readers = true,
+                // A limiter may let inserts through now.
+                Event::Sampled { .. } => pending.room_for_writers = true,
                 _ => {}
             }
             self.ledger.apply(event, stamp.place, &mut pending.freed);
@@ -216,7 +222,7 @@ impl<L: Log> Sequencer<L> {
         let decided = self.ledger.decide(&command, self.clock.now());
         let Command::Admit { item, .. } = command else { unreachable!("it was made an admission above") };
         match decided {
-            Err(refusal @ Refusal::Full { .. }) => {
+            Err(refusal) if refusal.may_pass() => {
                 Err(Box::new((refusal, Submission { item, payload, digest })))
             }
             Err(refusal) => Ok(Err(refusal.into())),
@@ -232,18 +238,11 @@ impl<L: Log> Sequencer<L> {
         if reader.reply.is_closed() {
             return None;
         }
-        let command = Command::Lease { want: reader.want, terms: reader.terms.clone() };
-        let granted =
-            self.ledger.decide(&command, self.clock.now()).map_err(YardError::from).and_then(|events| {
-                self.record(&events, Bytes::new())?;
-                let Some(Event::Leased { lease, until, .. }) = events.last() else { return Ok(None) };
-                Ok(Some(Granted {
-                    lease: *lease,
-                    until: *until,
-                    groups: self.ledger.leased_groups(*lease),
-                    meta: self.ledger.lease_meta(*lease),
-                }))
-            });
+        let granted = match reader.wanted {
+            Wanted::Groups(want) => self.grant_groups(want, reader.terms.clone()),
+            Wanted::Rollouts(draw) => self.grant_rollouts(draw, reader.terms.clone()),
+        };
+        let granted = granted.map(|lease| lease.and_then(|lease| self.granted(lease)));
         if matches!(granted, Ok(None)) && Instant::now() < reader.deadline {
             return Some(reader);
         }
@@ -251,10 +250,50 @@ impl<L: Log> Sequencer<L> {
         None
     }
 
+    fn grant_groups(&mut self, want: Want, terms: LeaseTerms) -> Result<Option<LeaseNo>, YardError> {
+        let events = self.ledger.decide(&Command::Lease { want, terms }, self.clock.now())?;
+        self.record(&events, Bytes::new())?;
+        let Some(Event::Leased { lease, .. }) = events.last() else { return Ok(None) };
+        Ok(Some(*lease))
+    }
+
+    fn grant_rollouts(&mut self, draw: Draw, terms: LeaseTerms) -> Result<Option<LeaseNo>, YardError> {
+        let command = Command::Sample { draw, terms };
+        loop {
+            let events = self.ledger.decide(&command, self.clock.now())?;
+            self.record(&events, Bytes::new())?;
+            match events.last() {
+                Some(Event::Sampled { lease, .. }) => return Ok(Some(*lease)),
+                // What was stale has left; now the fresh can be drawn from.
+                Some(_) => {}
+                None => return Ok(draw.step.and_then(|step| self.ledger.batch_of(step))),
+            }
+        }
+    }
+
+    fn granted(&self, lease: LeaseNo) -> Option<Granted> {
+        let until = match self.ledger.lease(lease)?.status {
+            LeaseStatus::Out(until) => until,
+            // A rank that asks again after another one acked.
+            LeaseStatus::Acked(_) => Time(0),
+        };
+        Some(Granted {
+            lease,
+            until,
+            groups: self.ledger.leased_groups(lease),
+            rows: self.ledger.sampled_rows(lease).unwrap_or_default(),
+            meta: self.ledger.lease_meta(lease),
+        })
+    }
+
     fn tell_reader(&mut self, reader: Reader, granted: Result<Option<Granted>, YardError>) {
         let to_self = self.to_self.clone();
+        let shared = reader.wanted.is_shared();
         self.answer(move |failed| {
             let Err(Ok(Some(unread))) = reader.reply.send(failed.map_or(granted, Err)) else { return };
+            if shared {
+                return;
+            }
             // The reader hung up while it waited: what it would have got goes straight back.
             let (reply, _nobody) = tokio::sync::oneshot::channel();
             let back = Request::Run { command: Command::Return { lease: unread.lease }, reply };

@@ -1,15 +1,29 @@
 //! Those who wait: readers for groups to get ready, writers for room.
 
-use rollyard_core::ledger::{LeaseTerms, Want};
+use rollyard_core::ledger::{Draw, LeaseTerms, Want};
 use std::collections::VecDeque;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
 use super::answer::{Admission, AdmitError, Granted, Submission, YardError};
 
+/// What a reader waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wanted {
+    Groups(Want),
+    Rollouts(Draw),
+}
+
+impl Wanted {
+    /// Others may have, or be about to get, the same lease.
+    pub(super) fn is_shared(self) -> bool {
+        matches!(self, Self::Rollouts(Draw { step: Some(_), .. }))
+    }
+}
+
 /// A reader who would rather wait than get less.
 pub(super) struct Reader {
-    pub(super) want: Want,
+    pub(super) wanted: Wanted,
     pub(super) terms: LeaseTerms,
     pub(super) deadline: Instant,
     pub(super) reply: oneshot::Sender<Result<Option<Granted>, YardError>>,
