@@ -74,7 +74,7 @@ fn start(dir: &tempfile::TempDir) -> Server {
 }
 
 /// Says where it happened when a test fails.
-struct Told(String);
+pub(crate) struct Told(pub(crate) String);
 
 impl Drop for Told {
     #[expect(clippy::print_stderr, reason = "the only thing a failing test can do")]
@@ -337,10 +337,10 @@ impl Reader {
 
 /// Splitmix.
 #[derive(Default)]
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -8,6 +8,7 @@ mod demo;
 mod help;
 mod ledger;
 mod program;
+mod replay_crash;
 mod settings;
 mod startup;
 mod stats;
