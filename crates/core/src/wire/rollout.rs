@@ -11,7 +11,7 @@
 //! and `token_rewards`, one for each token of the response or of the whole. Text is not looked at: a rollout
 //! without tokens is [`TokensError::Absent`], and it is for the caller to say that it may be tokenised.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::rollout::{Draft, Metadata, NO_VERSION, Rollout, RolloutError};
@@ -37,6 +37,8 @@ pub enum TokensError {
     Rewritten { turn: usize, at: usize, before: usize },
     #[error("turns[{turn}].logprobs has {len} values, but output_ids has {expected}")]
     TurnLength { turn: usize, len: usize, expected: usize },
+    #[error("{field}[{index}] is infinite, which JSON cannot say")]
+    NotJson { field: &'static str, index: usize },
     #[error(transparent)]
     Rollout(#[from] RolloutError),
 }
@@ -87,6 +89,73 @@ pub fn draft(json: &[u8]) -> Result<Draft, TokensError> {
     };
     facts.put_in(&mut draft);
     Ok(draft)
+}
+
+/// The rollout as an item that [`decode`] reads back: under this uid, in a group of this size if it is said.
+///
+/// It has no messages: what was sampled is in its tokens.
+pub fn encode(rollout: &Rollout, uid: &str, group_size: Option<usize>) -> Result<Vec<u8>, TokensError> {
+    let logprobs = rollout.response_logprobs();
+    if let Some(index) = logprobs.unwrap_or_default().iter().position(|logprob| !logprob.is_finite()) {
+        return Err(TokensError::NotJson { field: "response_logprobs", index });
+    }
+    let metadata = &rollout.metadata;
+    let all_sampled = rollout.sampled().spans().all(|(_, sampled)| sampled);
+    let rewarded = rollout.token_rewards().spans().any(|(_, reward)| reward != 0.0);
+    let item = OwnItem {
+        uid,
+        instance_id: &rollout.env_example_id,
+        env_name: &rollout.env_name,
+        messages: [],
+        reward: rollout.episode_reward,
+        weight_version: (metadata.weight_step >= 0).then_some(metadata.weight_step),
+        timestamp: metadata.timestamp,
+        worker_id: &metadata.worker_id,
+        group_size,
+        prompt_tokens: rollout.prompt_tokens(),
+        response_tokens: rollout.response_tokens(),
+        response_logprobs: logprobs,
+        loss_mask: (!all_sampled).then(|| rollout.sampled().values().map(u8::from).collect()),
+        versions: rollout.versions().values().collect(),
+        token_rewards: rewarded.then(|| rollout.token_rewards().values().collect()),
+        temperature: rollout.temperature,
+        top_k: rollout.top_k,
+        is_truncated: rollout.is_truncated,
+        correctness_reward: rollout.correctness_reward,
+    };
+    serde_json::to_vec(&item).map_err(|error| TokensError::NotARollout(error.to_string()))
+}
+
+/// The fields of [`WireRollout`] as this module writes them.
+#[derive(Serialize)]
+struct OwnItem<'a> {
+    uid: &'a str,
+    instance_id: &'a str,
+    env_name: &'a str,
+    messages: [(); 0],
+    reward: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_version: Option<i64>,
+    timestamp: f64,
+    worker_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group_size: Option<usize>,
+    prompt_tokens: &'a [i32],
+    response_tokens: &'a [i32],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_logprobs: Option<&'a [f32]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss_mask: Option<Vec<u8>>,
+    versions: Vec<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_rewards: Option<Vec<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<i32>,
+    is_truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correctness_reward: Option<f64>,
 }
 
 fn parse(json: &[u8]) -> Result<WireRollout, TokensError> {
@@ -404,6 +473,26 @@ mod tests {
         assert!(!item(json!({"finish_reason": {"type": "stop", "matched": 7}})).is_truncated);
         let turns = json!({"turns": [{"prompt_ids": [1], "output_ids": [2], "weight_version": "default"}]});
         assert_eq!(read(turns).unwrap().versions().values().collect::<Vec<_>>(), [-1]);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let whole = read(json!({"uid": "u", "instance_id": "7", "env_name": "math", "reward": 0.1,
+            "weight_version": 12, "timestamp": 1_700_000_000.25, "worker_id": "h_1", "temperature": 0.7,
+            "top_k": 4, "is_truncated": true, "correctness_reward": 1.0, "prompt_tokens": [1, 2],
+            "response_tokens": [3, 4, 5], "loss_mask": [1, 0, 1], "response_logprobs": [-0.1, 0, -3.25e-7],
+            "versions": [11, -1, 12], "token_rewards": [0, 0, 0.5]}))
+        .unwrap();
+        let plain = read(json!({"prompt_tokens": [1], "response_tokens": [2], "instance_id": "x"})).unwrap();
+        for rollout in [whole, plain] {
+            let item = encode(&rollout, "u", Some(3)).unwrap();
+            assert_eq!(decode(&item), Ok(rollout));
+        }
+        let endless = json!({"prompt_tokens": [1], "response_tokens": [2], "response_logprobs": [0]});
+        let mut draft = draft(endless.to_string().as_bytes()).unwrap();
+        draft.logprobs = Some(vec![f32::NEG_INFINITY]);
+        let error = encode(&Rollout::try_from(draft).unwrap(), "u", None).unwrap_err().to_string();
+        assert!(error.contains("response_logprobs[0] is infinite"), "{error}");
     }
 
     #[test]
