@@ -8,7 +8,7 @@ CLIENT_DEPS := tests/clients/requirements.txt
 PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
 PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src -name '*.rs') \
-  Cargo.toml Cargo.lock crates/core/Cargo.toml python/Cargo.toml python/pyproject.toml
+  Cargo.toml Cargo.lock crates/core/Cargo.toml crates/store/Cargo.toml python/Cargo.toml python/pyproject.toml
 ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
 CRASH_ROUNDS ?= 20
@@ -111,7 +111,7 @@ bench-encoders:
 # Coverage-guided fuzzing; needs `cargo install cargo-fuzz`. FUZZ_SECONDS for each target.
 FUZZ_SECONDS ?= 60
 fuzz:
-	@for target in item log config rollout tokenizer template; do \
+	@for target in item log config rollout tokenizer template columns; do \
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 

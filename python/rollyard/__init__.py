@@ -2,8 +2,9 @@
 
 `Tokenizer` and `MultiTurnLossMaskGenerator` make tokens and masks of conversations, `Rollout` holds one to
 the token, `tensor_dict` and `training_batch` lay many out as arrays that numpy, torch and JAX share without a
-copy. `Client` and `AsyncClient` write rollouts to a server and lease groups from it. Importing this starts
-nothing, so a process may fork afterwards.
+copy. `Client` and `AsyncClient` write rollouts to a server and lease groups from it;
+`RolloutStorageConfig` hands them over as files without one. Importing this starts nothing, so a process may
+fork afterwards.
 """
 
 from rollyard._rollyard import Drift, MaskedTokens, Rollout, RolloutMetadata, Tokenizer, __version__
@@ -31,13 +32,25 @@ from rollyard.errors import (
     RolloutError,
     RollyardError,
     ServerError,
+    StorageError,
     TemplateError,
     TokenizerError,
     UnauthorizedError,
     UnknownError,
 )
 from rollyard.masks import MultiTurnLossMaskGenerator
-from rollyard.rollouts import Message, RolloutBatch, RolloutGroup
+from rollyard.rollouts import Message, RolloutBatch, RolloutGroup, resolve_metadata
+from rollyard.storage import (
+    FileRolloutReader,
+    FileRolloutWriter,
+    InMemoryRolloutQueue,
+    InMemoryRolloutReader,
+    InMemoryRolloutWriter,
+    RolloutReader,
+    RolloutStorageConfig,
+    RolloutWriter,
+    StorageType,
+)
 from rollyard.tensors import (
     balance,
     concat_padded_tensors,
@@ -58,8 +71,13 @@ __all__ = [
     "Done",
     "Drift",
     "Fate",
+    "FileRolloutReader",
+    "FileRolloutWriter",
     "FullError",
     "Group",
+    "InMemoryRolloutQueue",
+    "InMemoryRolloutReader",
+    "InMemoryRolloutWriter",
     "Lease",
     "LeaseLostError",
     "LeaseStatus",
@@ -76,9 +94,14 @@ __all__ = [
     "RolloutError",
     "RolloutGroup",
     "RolloutMetadata",
+    "RolloutReader",
+    "RolloutStorageConfig",
+    "RolloutWriter",
     "RollyardError",
     "RunStats",
     "ServerError",
+    "StorageError",
+    "StorageType",
     "TemplateError",
     "Tokenizer",
     "TokenizerError",
@@ -92,6 +115,7 @@ __all__ = [
     "digest",
     "pack",
     "pack_tensors",
+    "resolve_metadata",
     "split_padded_tensors",
     "tensor_dict",
     "training_batch",

@@ -10,6 +10,8 @@ import numpy.typing as npt
 __version__: str
 __all__ = [
     "Drift",
+    "FolderReader",
+    "FolderWriter",
     "MaskedTokens",
     "Masks",
     "Rollout",
@@ -241,6 +243,8 @@ class Rollout:
         """Bytes it takes in memory."""
     def with_metadata(self, metadata: RolloutMetadata) -> Rollout:
         """The same rollout with other metadata; the original stays as it is."""
+    def fill_metadata(self, batch: RolloutMetadata) -> Rollout:
+        """The same rollout with the metadata of its batch, if it has none of its own."""
     def __len__(self) -> int: ...
     def __copy__(self) -> Rollout: ...
     def __deepcopy__(self, _memo: Any, /) -> Rollout: ...
@@ -262,3 +266,34 @@ def balance(costs: list[int], ranks: int, equal_size: bool) -> list[list[int]]: 
 def digest(dict: list[_Given]) -> str: ...
 def sequences(rollouts: list[Rollout], layout: Mapping[str, Any]) -> list[_Made]: ...
 def training(rollouts: list[Rollout], advantages: list[float], layout: Mapping[str, Any]) -> list[_Made]: ...
+
+_Problems = list[tuple[str, str]]
+_Read = tuple[list[list[Rollout]], RolloutMetadata]
+
+@final
+class FolderWriter:
+    """The end of a folder of rollout files that a worker holds."""
+
+    def __new__(cls, place: str, files_max: int) -> FolderWriter: ...
+    def write(
+        self, groups: Sequence[Sequence[Rollout]], metadata: RolloutMetadata
+    ) -> tuple[str, int, float, float, str | None]:
+        """Gives name, size in bytes, seconds to encode and to publish, why old files could not be deleted."""
+    def clear(self) -> None:
+        """Deletes all files of rollouts."""
+
+@final
+class FolderReader:
+    """The end of a folder of rollout files that a trainer holds."""
+
+    def __new__(cls, place: str) -> FolderReader: ...
+    def read_next(self) -> tuple[_Read | None, _Problems]:
+        """The oldest batch that was not read yet, and what was found wrong on the way to it."""
+    def read_all(self) -> tuple[list[_Read], _Problems]:
+        """All batches that were not read yet."""
+    @property
+    def problems(self) -> _Problems:
+        """The last thousand problems."""
+    @property
+    def problems_total(self) -> int:
+        """How many there were in all."""

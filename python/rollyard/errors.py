@@ -38,6 +38,10 @@ class RolloutError(RollyardError, ValueError):
         self.field = field
 
 
+class StorageError(RollyardError, OSError):
+    """A folder of rollouts cannot be opened, listed or written to."""
+
+
 class NotReachableError(RollyardError, ConnectionError):
     """No connection to the server, or it broke, for as often as it was tried."""
 

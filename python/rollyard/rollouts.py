@@ -68,3 +68,9 @@ class RolloutBatch:
 
     def __iter__(self) -> Iterator[RolloutGroup]:
         return iter(self.groups)
+
+
+def resolve_metadata(batch: RolloutBatch) -> RolloutBatch:
+    """The batch with metadata on every rollout: one without takes the batch's, as old data means it."""
+    groups = [RolloutGroup([rollout.fill_metadata(batch.metadata) for rollout in group]) for group in batch]
+    return RolloutBatch(groups, batch.metadata)

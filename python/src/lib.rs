@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
 //! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`] or of [`items`] as the
-//! yard keeps them, [`batch`] lays many out as tensors, [`array`] lends Rust's memory to numpy, [`errors`] names what can go wrong.
+//! yard keeps them, [`batch`] lays many out as tensors, [`storage`] keeps them as files, [`array`] lends Rust's memory to numpy, [`errors`] names what can go wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
 
 mod tokenizer;
@@ -15,6 +15,7 @@ mod numbers;
 mod rollout;
 
 mod batch;
+mod storage;
 
 mod array;
 mod errors;
@@ -42,6 +43,9 @@ mod _rollyard {
 
     #[pymodule_export]
     use crate::batch::{balance, concat, digest, pack, plan, sequences, split, training};
+
+    #[pymodule_export]
+    use crate::storage::{FolderReader, FolderWriter};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python looks for")]

@@ -250,6 +250,16 @@ impl Rollout {
         Ok(self.inner.with_metadata(metadata.into()).map_err(RolloutError::of)?.into())
     }
 
+    /// The same rollout with the metadata of its batch, if it has none of its own.
+    fn fill_metadata<'py>(slf: Bound<'py, Self>, batch: RolloutMetadata) -> PyResult<Bound<'py, Self>> {
+        if !slf.get().inner.metadata.is_missing() {
+            return Ok(slf);
+        }
+        let mut rollout = CoreRollout::clone(&slf.get().inner);
+        rollout.fill_metadata(&batch.into()).map_err(RolloutError::of)?;
+        Bound::new(slf.py(), Self::from(rollout))
+    }
+
     fn __len__(&self) -> usize {
         self.inner.tokens().len()
     }

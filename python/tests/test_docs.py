@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import pathlib
 import re
+import time
 from typing import Any
 
 import pytest
 
 import rollyard
+from samples import make_rollout
 from serving import ROOT, Serve
 from trainer import make_item
 
@@ -41,6 +43,24 @@ def test_the_guide_goes_from_messages_to_shared_arrays(
         exec(code, said)
     assert said["batch"]["input_ids"].shape == (4, 128)
     assert capsys.readouterr().out.startswith("(4, 128) ")
+
+
+def test_the_guide_and_the_reference_read_files_of_rollouts(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained: list[rollyard.RolloutBatch] = []
+    said: dict[str, Any] = {"rollouts": [make_rollout()], "train": trained.append, "time": time}
+    guide = (ROOT / "docs/guide/python.md").read_text().split("## Files of rollouts")[1]
+    code = guide.split("```python\n")[1].split("```")[0]
+    code = code.replace("s3://bucket/run-7/rollouts", str(tmp_path)).replace("timeout=60", "timeout=0.01")
+    exec(code, said)
+    [batch] = trained
+    assert batch.groups[0].rollouts[0].metadata == batch.metadata and batch.metadata.weight_step == 12
+    assert capsys.readouterr().out == "0 []\n"
+    page = (ROOT / "docs/reference/rollout-files.md").read_text()
+    [said["path"]] = map(str, tmp_path.iterdir())
+    exec(page.split("```python\n")[1].split("```")[0], said)
+    assert capsys.readouterr().out == "[{'env_name': 'math', 'episode_reward': 0.0, 'weight_step': -1}]\n"
 
 
 def test_the_reference_has_every_call_and_every_name() -> None:

@@ -166,11 +166,21 @@ impl Rollout {
     /// was said of single tokens stays.
     pub fn set_metadata(&mut self, metadata: Metadata) -> Result<(), RolloutError> {
         finite("timestamp", Some(metadata.timestamp))?;
-        if self.versions == one_version(&self.sampled, &self.metadata) {
+        if self.has_one_version() {
             self.versions = one_version(&self.sampled, &metadata);
         }
         self.metadata = metadata;
         Ok(())
+    }
+
+    /// Takes the metadata of its batch if it has none of its own: rollouts from before each carried one.
+    pub fn fill_metadata(&mut self, batch: &Metadata) -> Result<(), RolloutError> {
+        if self.metadata.is_missing() { self.set_metadata(batch.clone()) } else { Ok(()) }
+    }
+
+    /// Every sampled token has the version of the weight step, so that nothing need be said of single tokens.
+    pub fn has_one_version(&self) -> bool {
+        self.versions == one_version(&self.sampled, &self.metadata)
     }
 
     /// Its turns, as places in [`Rollout::tokens`].

@@ -1,4 +1,4 @@
-//! The log under use and under abuse: one binary, so that it links once.
+//! The log and the files of rollouts under use and under abuse: one binary, so that it links once.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -8,5 +8,8 @@ mod faults;
 mod faulty;
 mod fixture;
 mod model;
+mod rollout_columns;
+mod rollout_files;
+mod rollout_samples;
 mod support;
 mod yard;
