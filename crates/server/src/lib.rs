@@ -10,6 +10,7 @@ pub mod settings;
 mod api;
 mod app;
 mod body;
+mod columns;
 mod connection;
 mod deliver;
 mod error;

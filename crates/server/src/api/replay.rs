@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use rollyard_core::ids::LeaseNo;
 use rollyard_core::ledger::{Command, Draw, LeaseTerms, Ledger, Refusal, ReplayStats, SampledRow};
 use rollyard_core::replay::Lengths;
 use rollyard_store::yard::{Granted, Yard};
@@ -20,6 +22,7 @@ use super::steps::DoneAnswer;
 use crate::App;
 use crate::app::OfRun;
 use crate::body::Fields;
+use crate::columns;
 use crate::deliver::{self, Frameset, Part, Receipt, Shape};
 use crate::error::{ApiError, ErrorAnswer};
 
@@ -96,11 +99,16 @@ impl Ask {
 }
 
 /// Draw a batch on lease, waiting until there is enough. Answers `"lease": null` if there was not.
+///
+/// With `Accept: application/vnd.apache.arrow.stream` the rollouts come as Arrow columns, and 204 says that there
+/// was not enough.
 #[utoipa::path(post, path = "/runs/{run}/sample", tag = "replay", params(("run" = String, Path)), request_body = Ask,
-    responses((status = 200, body = Value), (status = 400, body = ErrorAnswer), (status = 409, body = ErrorAnswer)))]
+    responses((status = 200, body = Value), (status = 204), (status = 400, body = ErrorAnswer),
+        (status = 406, body = ErrorAnswer), (status = 409, body = ErrorAnswer)))]
 async fn sample(
     State(app): State<App>,
     OfRun(yard): OfRun,
+    headers: HeaderMap,
     Fields(ask): Fields<Ask>,
 ) -> Result<Response, ApiError> {
     let share = ask.share()?;
@@ -112,18 +120,29 @@ async fn sample(
         granted = yard.sample(draw, terms, deadline) => granted?,
         () = app.stopping.cancelled() => None,
     };
+    let as_columns = columns::wanted(&headers);
     let Some(granted) = granted else {
-        return Ok(Json(json!({"lease": null, "rollouts": []})).into_response());
+        return Ok(match as_columns {
+            true => StatusCode::NO_CONTENT.into_response(),
+            false => Json(json!({"lease": null, "rollouts": []})).into_response(),
+        });
     };
-    let about = about(&yard, &ask, &granted).await?;
-    let rows: Vec<SampledRow> = granted.rows.get(share).map(<[_]>::to_vec).unwrap_or_default();
-    let mut before = about.to_string();
-    before.pop();
-    before.push_str(",\"rollouts\":[");
-    let frameset = Frameset { before, after: "]}", shape: Shape::Rows };
     let lease = granted.lease;
-    let mut response =
-        deliver::answer(yard.clone(), Some(lease), rows.into_iter().map(Part::Drawn), frameset);
+    let rows: Vec<SampledRow> = granted.rows.get(share).map(<[_]>::to_vec).unwrap_or_default();
+    let about = about(&yard, &ask, &granted).await?;
+    let delivered = match as_columns {
+        true => columns::answer(&yard, rows, as_texts(&about)).await,
+        false => Ok(as_json(&yard, lease, rows, &about)),
+    };
+    let mut response = match delivered {
+        Ok(response) => response,
+        Err(error) => {
+            if ask.step.is_none() {
+                yard.return_later(lease);
+            }
+            return Err(error);
+        }
+    };
     if ask.step.is_none() {
         // A batch of a step belongs to other ranks too, and can be asked for again; this one cannot.
         let patience = Duration::from_secs_f64(ask.lease_seconds.unwrap_or(SECS_MAX));
@@ -131,6 +150,19 @@ async fn sample(
         response.extensions_mut().insert(receipt);
     }
     Ok(response)
+}
+
+fn as_json(yard: &Yard, lease: LeaseNo, rows: Vec<SampledRow>, about: &Value) -> Response {
+    let mut before = about.to_string();
+    before.pop();
+    before.push_str(",\"rollouts\":[");
+    let frameset = Frameset { before, after: "]}", shape: Shape::Rows };
+    deliver::answer(yard.clone(), Some(lease), rows.into_iter().map(Part::Drawn), frameset)
+}
+
+fn as_texts(about: &Value) -> BTreeMap<String, String> {
+    let fields = about.as_object().into_iter().flatten().filter(|(_, value)| value.is_number());
+    fields.map(|(key, value)| (key.clone(), value.to_string())).collect()
 }
 
 /// What is said of a batch beside its rollouts.

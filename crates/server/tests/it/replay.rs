@@ -246,3 +246,48 @@ fn groups_may_have_sizes_of_their_own() {
     }
     assert_eq!(server.get(&format!("{RUN}/pool")).1["size"], 4);
 }
+
+#[test]
+fn a_batch_comes_as_arrow_columns_when_it_is_asked_for() {
+    use rollyard_store::rollouts::columns::decode;
+    let server = server(json!({"max_token_step_delay": 3}));
+    for n in 0..4 {
+        let mut item = item(&format!("u{n}"), "i", 0, f64::from(n % 2));
+        item["group_size"] = json!(4);
+        item["prompt_tokens"] = json!([7, 8]);
+        item["response_logprobs"] = json!([-0.5, -0.25, n]);
+        assert_eq!(server.post("/runs/r/buffer/write", item).0, 200);
+    }
+    let accept = [("accept", "application/vnd.apache.arrow.stream")];
+    let ask = |body: Value| server.bytes(&format!("{RUN}/sample"), body.to_string().as_bytes(), &accept);
+    assert_eq!(ask(json!({"rollouts": 8})).0, 204);
+    let (status, bytes) = ask(json!({"rollouts": 4, "step": 2, "process_id": 1, "total_processes": 2}));
+    assert_eq!(status, 200);
+    let decoded = decode(&bytes).unwrap();
+    assert_eq!(decoded.damaged, []);
+    let json = sample(&server, json!({"rollouts": 4, "step": 2, "process_id": 1, "total_processes": 2}));
+    let named: Vec<&str> = decoded.rows.iter().map(|row| row.uid.as_deref().unwrap()).collect();
+    assert_eq!(named, uids(&json));
+    for (row, told) in decoded.rows.iter().zip(json["rollouts"].as_array().unwrap()) {
+        assert_eq!(row.rollout.tokens(), [7, 8, 1, 2, 3]);
+        assert_eq!(f64::from(row.advantage.unwrap()), told["advantage"].as_f64().unwrap() as f32 as f64);
+        assert_eq!((row.used, row.rollout.metadata.weight_step), (Some(1), 0));
+    }
+    let about = |key: &str| decoded.about.extras.get(key).map(String::as_str);
+    assert_eq!((about("step"), about("oldest_version")), (Some("2"), Some("-1")));
+    assert_eq!(about("lease").unwrap(), json["lease"].to_string());
+}
+
+#[test]
+fn a_rollout_without_tokens_is_no_row_of_columns_and_goes_back() {
+    let server = server(json!({}));
+    for n in 0..2 {
+        let mut item = item(&format!("u{n}"), "i", 0, 0.5);
+        item.as_object_mut().unwrap().remove("response_tokens");
+        assert_eq!(server.post("/runs/r/buffer/write", item).0, 200);
+    }
+    let accept = [("accept", "application/vnd.apache.arrow.stream")];
+    let (status, answer) = server.send(&format!("{RUN}/sample"), br#"{"rollouts": 2}"#, &accept);
+    assert_eq!((status, &answer["error"]["code"]), (406, &json!("no_tokens")), "{answer}");
+    eventually("the draw is given back", || server.get(&format!("{RUN}/books")).1["held"] == 2);
+}

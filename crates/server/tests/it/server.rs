@@ -71,9 +71,25 @@ impl Server {
     }
 
     pub(crate) fn send(&self, path: &str, body: &[u8], headers: &[(&str, &str)]) -> (u16, Value) {
+        answer(self.post_bytes(path, body, headers))
+    }
+
+    /// The answer as it came.
+    pub(crate) fn bytes(&self, path: &str, body: &[u8], headers: &[(&str, &str)]) -> (u16, Vec<u8>) {
+        let mut response = self.post_bytes(path, body, headers);
+        let bytes = response.body_mut().with_config().limit(1 << 30).read_to_vec().unwrap();
+        (response.status().as_u16(), bytes)
+    }
+
+    fn post_bytes(
+        &self,
+        path: &str,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> ureq::http::Response<ureq::Body> {
         let request = agent().post(self.url(path)).content_type("application/json");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        answer(request.send(body).unwrap())
+        request.send(body).unwrap()
     }
 
     /// A raw connection, for tests that misbehave on it.
