@@ -46,12 +46,12 @@ class RolloutStorageConfig:
         self.storage_type = StorageType(self.storage_type)
 
     def create_reader(self) -> RolloutReader:
-        if self.storage_type is StorageType.FILE:
+        if StorageType(self.storage_type) is StorageType.FILE:
             return FileRolloutReader(self._path())
         return self._queue().reader()
 
     def create_writer(self) -> RolloutWriter:
-        if self.storage_type is StorageType.FILE:
+        if StorageType(self.storage_type) is StorageType.FILE:
             return FileRolloutWriter(self._path(), self.max_rollout_files)
         return self._queue().writer()
 

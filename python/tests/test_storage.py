@@ -419,7 +419,11 @@ def test_a_full_queue_makes_writers_wait(make_room: Callable[[InMemoryRolloutQue
         (lambda path: FileRolloutWriter(path, 0), ValueError, "max_rollout_files is 0, but must be at least"),
         (lambda path: FileRolloutWriter(path, -5), ValueError, "max_rollout_files is -5"),
         (lambda path: InMemoryRolloutQueue(maxlen=0), ValueError, "maxlen is 0"),
-        (lambda path: FileRolloutReader("gs://bucket/run"), StorageError, "give a path, file:// or s3://"),
+        (
+            lambda path: FileRolloutReader("gs://bucket/run"),
+            StorageError,
+            "give a path, file:///path or s3://",
+        ),
         (lambda path: FileRolloutWriter(path / "file/folder"), StorageError, "cannot make the folder"),
         (
             lambda path: FileRolloutWriter(path).write_batch(make_batch(metadata=RolloutMetadata("", NAN))),

@@ -40,7 +40,7 @@ pub(super) trait Place: Debug + Send + Sync {
 #[derive(Debug, Error)]
 pub enum FolderError {
     #[error(
-        "rollouts cannot be kept at this kind of place; give a path, file:// or s3://bucket/prefix: {place}"
+        "rollouts cannot be kept at this kind of place; give a path, file:///path or s3://bucket/prefix: {place}"
     )]
     Scheme { place: String },
     #[error("this build of Rollyard knows no S3; build rollyard-store with the feature s3: {place}")]
@@ -57,11 +57,11 @@ pub enum FolderError {
 }
 
 impl RolloutFolder {
-    /// A path, `file://…` or `s3://bucket/prefix`. Nothing is read or written yet.
+    /// A path, `file:///path` or `s3://bucket/prefix`. Nothing is read or written yet.
     pub fn open(place: &str) -> Result<Self, FolderError> {
         let place: Box<dyn Place> = match place.split_once("://") {
             None => Box::new(Local::new(place)),
-            Some(("file", path)) => Box::new(Local::new(path)),
+            Some(("file", path)) if path.starts_with('/') => Box::new(Local::new(path)),
             Some(("s3", _)) => s3(place)?,
             Some(_) => return Err(FolderError::Scheme { place: place.to_owned() }),
         };

@@ -224,11 +224,10 @@ fn a_rollout_without_metadata_takes_that_of_its_batch() {
 
 #[test]
 fn a_place_that_cannot_be_is_told_with_what_can() {
-    let error = RolloutFolder::open("gs://bucket/runs").unwrap_err().to_string();
-    assert!(
-        error.contains("give a path, file:// or s3://") && error.ends_with("gs://bucket/runs"),
-        "{error}"
-    );
+    for place in ["gs://bucket/runs", "file://there/runs", "://"] {
+        let error = RolloutFolder::open(place).unwrap_err().to_string();
+        assert!(error.contains("give a path, file:///path or s3://") && error.ends_with(place), "{error}");
+    }
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
     let error = BatchWriter::open(path, NonZeroUsize::MIN).unwrap_err().to_string();

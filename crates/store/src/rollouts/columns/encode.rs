@@ -98,9 +98,10 @@ impl Source<'_> {
         values: impl Fn(&Rollout) -> Option<&[T::Native]>,
     ) -> Result<ArrayRef, ColumnsError> {
         let lists: Vec<_> = self.rows.iter().map(|row| values(row.rollout)).collect();
-        let flat: Vec<T::Native> = lists.iter().copied().flatten().flatten().copied().collect();
+        let mut flat = Vec::with_capacity(lists.iter().flatten().map(|list| list.len()).sum());
+        lists.iter().flatten().for_each(|list| flat.extend_from_slice(list));
         let lengths = lists.iter().map(|list| list.map(<[_]>::len));
-        kind.list(lengths, Arc::new(PrimitiveArray::<T>::from_iter_values(flat)))
+        kind.list(lengths, Arc::new(PrimitiveArray::<T>::new(flat.into(), None)))
     }
 
     fn runs<T: ArrowPrimitiveType>(
@@ -111,7 +112,7 @@ impl Source<'_> {
         let lists: Vec<_> = self.rows.iter().map(|row| runs(row.rollout)).collect();
         let flat: Vec<T::Native> = lists.iter().flatten().flat_map(|runs| runs.values()).collect();
         let lengths = lists.iter().map(|runs| runs.map(Runs::len));
-        kind.list(lengths, Arc::new(PrimitiveArray::<T>::from_iter_values(flat)))
+        kind.list(lengths, Arc::new(PrimitiveArray::<T>::new(flat.into(), None)))
     }
 
     fn masks(&self, kind: &Kind) -> Result<ArrayRef, ColumnsError> {
