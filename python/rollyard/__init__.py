@@ -48,6 +48,13 @@ from rollyard.tensors import (
     tensor_dict,
     training_batch,
 )
+from rollyard.training import (
+    RolloutWithAdvantage,
+    TrainingBatch,
+    create_training_batch_from_rollouts,
+    trim_and_pad,
+)
+from rollyard.worker import attach_metadata
 
 __all__ = [
     "AsyncClient",
@@ -76,23 +83,28 @@ __all__ = [
     "RolloutError",
     "RolloutGroup",
     "RolloutMetadata",
+    "RolloutWithAdvantage",
     "RollyardError",
     "RunStats",
     "ServerError",
     "TemplateError",
     "Tokenizer",
     "TokenizerError",
+    "TrainingBatch",
     "UnauthorizedError",
     "UnknownError",
     "WriteManyResult",
     "WriteResult",
     "__version__",
+    "attach_metadata",
     "balance",
     "concat_padded_tensors",
+    "create_training_batch_from_rollouts",
     "digest",
     "pack",
     "pack_tensors",
     "split_padded_tensors",
     "tensor_dict",
     "training_batch",
+    "trim_and_pad",
 ]

@@ -22,10 +22,12 @@ __all__ = [
     "pack",
     "plan",
     "response_len",
+    "rollout_of",
     "rollouts_of",
     "sequences",
     "split",
     "split_lease",
+    "stamp",
     "training",
 ]
 
@@ -246,6 +248,12 @@ class Rollout:
     def __deepcopy__(self, _memo: Any, /) -> Rollout: ...
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
 
+def rollout_of(given: Any) -> Rollout:
+    """Ours as it is; another's read by its attributes."""
+
+def stamp(given: Any, stamp: RolloutMetadata) -> Rollout:
+    """The rollout with what its own metadata does not say as `stamp` says it."""
+
 def rollouts_of(
     items: Sequence[Mapping[str, Any] | str | bytes],
     versions: Sequence[int | None],
@@ -261,4 +269,9 @@ def pack(dict: list[_Given], max_tokens: int) -> list[list[_Made]]: ...
 def balance(costs: list[int], ranks: int, equal_size: bool) -> list[list[int]]: ...
 def digest(dict: list[_Given]) -> str: ...
 def sequences(rollouts: list[Rollout], layout: Mapping[str, Any]) -> list[_Made]: ...
-def training(rollouts: list[Rollout], advantages: list[float], layout: Mapping[str, Any]) -> list[_Made]: ...
+def training(
+    rollouts: list[Rollout],
+    advantages: list[float],
+    layout: Mapping[str, Any],
+    oldest_version: int | None,
+) -> list[_Made]: ...

@@ -183,6 +183,7 @@ pub(crate) fn training<'py>(
     rollouts: Vec<Bound<'py, Rollout>>,
     advantages: Vec<f32>,
     layout: WireLayout,
+    oldest_version: Option<i32>,
 ) -> PyResult<Vec<Made<'py>>> {
     let rollouts = inner(&rollouts);
     if rollouts.len() != advantages.len() {
@@ -196,7 +197,7 @@ pub(crate) fn training<'py>(
             .zip(advantages)
             .map(|(rollout, advantage)| Weighted { rollout, advantage })
             .collect();
-        batch::training(&rows, &layout)
+        batch::training(&rows, &layout, oldest_version)
     });
     made(py, dict.map_err(BatchError::of)?)
 }
