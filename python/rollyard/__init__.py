@@ -6,7 +6,16 @@ copy. `Client` and `AsyncClient` write rollouts to a server and lease groups fro
 nothing, so a process may fork afterwards.
 """
 
-from rollyard._rollyard import Drift, MaskedTokens, Rollout, RolloutMetadata, Tokenizer, __version__
+from rollyard._rollyard import (
+    Drift,
+    MaskedTokens,
+    Rollout,
+    RolloutMetadata,
+    RolloutWithAdvantage,
+    RolloutWithCount,
+    Tokenizer,
+    __version__,
+)
 from rollyard.client.awaited import AsyncClient, AsyncLease
 from rollyard.client.blocking import Client, Lease
 from rollyard.client.results import (
@@ -27,7 +36,9 @@ from rollyard.errors import (
     MaskError,
     NoAnswerError,
     NotReachableError,
+    PacedError,
     RefusedError,
+    ReplayError,
     RolloutError,
     RollyardError,
     ServerError,
@@ -36,7 +47,10 @@ from rollyard.errors import (
     UnauthorizedError,
     UnknownError,
 )
+from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
+from rollyard.loader import ReplayDataLoader
 from rollyard.masks import MultiTurnLossMaskGenerator
+from rollyard.replay import ReplayBuffer, ReplayBufferConfig
 from rollyard.rollouts import Message, RolloutBatch, RolloutGroup
 from rollyard.tensors import (
     balance,
@@ -49,7 +63,6 @@ from rollyard.tensors import (
     training_batch,
 )
 from rollyard.training import (
-    RolloutWithAdvantage,
     TrainingBatch,
     create_training_batch_from_rollouts,
     trim_and_pad,
@@ -73,19 +86,28 @@ __all__ = [
     "MaskError",
     "MaskedTokens",
     "Message",
+    "MinSize",
     "MultiTurnLossMaskGenerator",
     "NoAnswerError",
     "NotReachableError",
+    "PacedError",
+    "Queue",
     "RefusedError",
     "RejectedRollout",
+    "ReplayBuffer",
+    "ReplayBufferConfig",
+    "ReplayDataLoader",
+    "ReplayError",
     "Rollout",
     "RolloutBatch",
     "RolloutError",
     "RolloutGroup",
     "RolloutMetadata",
     "RolloutWithAdvantage",
+    "RolloutWithCount",
     "RollyardError",
     "RunStats",
+    "SampleToInsertRatio",
     "ServerError",
     "TemplateError",
     "Tokenizer",

@@ -6,24 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rollyard import _rollyard
-from rollyard._rollyard import Rollout
+from rollyard._rollyard import RolloutWithAdvantage
 from rollyard.errors import BatchError
 from rollyard.tensors import Side, training_batch
-
-
-@dataclass
-class RolloutWithAdvantage:
-    """A rollout, and how much better it was than the others of its group."""
-
-    rollout: Rollout
-    advantage: float
 
 
 class TrainingBatch(dict[str, Any]):

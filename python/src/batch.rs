@@ -21,7 +21,7 @@ use crate::rollout::Rollout;
 type Given<'py> = (String, String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 
 /// An array on its way out.
-type Made<'py> = (String, &'static str, Vec<usize>, Bound<'py, PyArray1<u8>>);
+pub(crate) type Made<'py> = (String, &'static str, Vec<usize>, Bound<'py, PyArray1<u8>>);
 
 /// The arrays of one dict, held while Rust looks at them.
 struct Dict<'py> {
@@ -49,7 +49,7 @@ impl<'py> Dict<'py> {
     }
 }
 
-fn made(py: Python<'_>, dict: TensorDict) -> PyResult<Vec<Made<'_>>> {
+pub(crate) fn made(py: Python<'_>, dict: TensorDict) -> PyResult<Vec<Made<'_>>> {
     dict.into_iter()
         .map(|(key, tensor)| {
             let (dtype, shape) = (tensor.dtype().name(), tensor.shape().to_vec());

@@ -20,4 +20,4 @@ macro_rules! exceptions {
     )* };
 }
 
-exceptions!(BatchError, MaskError, RolloutError, TemplateError, TokenizerError);
+exceptions!(BatchError, MaskError, PacedError, ReplayError, RolloutError, TemplateError, TokenizerError);

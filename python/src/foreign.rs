@@ -82,7 +82,8 @@ pub(crate) fn stamp(given: &Bound<'_, PyAny>, stamp: RolloutMetadata) -> PyResul
     Ok(rollout.with_metadata(metadata).map_err(RolloutError::of)?.into())
 }
 
-fn lacking(given: &Bound<'_, PyAny>, name: &str) -> PyErr {
+/// It is not what was asked for.
+pub(crate) fn lacking(given: &Bound<'_, PyAny>, name: &str) -> PyErr {
     let kind = given.get_type().name().map(|name| name.to_string()).unwrap_or_default();
     PyTypeError::new_err(format!("a {kind} was given, which has no {name}"))
 }

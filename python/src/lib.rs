@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
 //! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`], of [`items`] as the
-//! yard keeps them, or of [`foreign`] objects; [`batch`] lays many out as tensors, [`array`] lends Rust's memory
+//! yard keeps them, or of [`foreign`] objects; [`batch`] lays many out as tensors, [`replay`] keeps and picks them, [`array`] lends Rust's memory
 //! to numpy, [`errors`] names what can go wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
 
@@ -17,6 +17,7 @@ mod numbers;
 mod rollout;
 
 mod batch;
+mod replay;
 
 mod array;
 mod errors;
@@ -47,6 +48,9 @@ mod _rollyard {
 
     #[pymodule_export]
     use crate::batch::{balance, concat, digest, pack, plan, sequences, split, training};
+
+    #[pymodule_export]
+    use crate::replay::{Replay, RolloutWithAdvantage, RolloutWithCount};
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python looks for")]
