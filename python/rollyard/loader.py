@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
@@ -43,13 +44,15 @@ class ReplayDataLoader:
     def __init__(
         self, rollout_reader: Reader, replay_buffer: ReplayBuffer, rollout_fetch_interval: float = 1.0
     ) -> None:
-        self._reader = rollout_reader
-        self._buffer = replay_buffer
-        self._interval = rollout_fetch_interval
+        self.rollout_reader = rollout_reader
+        self.replay_buffer = replay_buffer
+        self.rollout_fetch_interval = rollout_fetch_interval
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
         self._logged: set[type[Exception]] = set()
+        # Read and not added yet; what is left here when the loader stops is the first when it starts again.
+        self._pending: deque[Any] = deque()
         self.problem: Exception | None = None
         self.problems_total = 0
 
@@ -68,7 +71,7 @@ class ReplayDataLoader:
         if thread is None or self._process != os.getpid():
             return
         self._stopping.set()
-        self._buffer._native.wake()
+        self.replay_buffer._native.wake()
         thread.join()
 
     def __enter__(self) -> ReplayDataLoader:
@@ -82,7 +85,7 @@ class ReplayDataLoader:
 
     def get_rollouts(self, timeout: float = 5.0) -> list[RolloutWithCount] | None:
         """The next batch, waiting up to `timeout` seconds for it; `None` if there is none by then."""
-        return self._wait_for(self._buffer.sample_rollouts, timeout)
+        return self._wait_for(self.replay_buffer.sample_rollouts, timeout)
 
     def get_batch(
         self,
@@ -97,7 +100,7 @@ class ReplayDataLoader:
         """The same as tensors; see `ReplayBuffer.sample_batch`."""
 
         def draw() -> TrainingBatch | None:
-            return self._buffer.sample_batch(
+            return self.replay_buffer.sample_batch(
                 max_tokens,
                 pad_token_id,
                 pad_to_multiple=pad_to_multiple,
@@ -111,7 +114,7 @@ class ReplayDataLoader:
         if self._thread is None or self._process != os.getpid():
             raise ReplayError("the loader does not run in this process; start it, or use a with block")
         deadline = time.monotonic() + timeout
-        seen = self._buffer._native.wait(-1, 0.0)
+        seen = self.replay_buffer._native.wait(-1, 0.0)
         while (drawn := draw()) is None:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -119,34 +122,33 @@ class ReplayDataLoader:
                 if problem is not None:
                     raise problem
                 return None
-            seen = self._buffer._native.wait(seen, left)
+            seen = self.replay_buffer._native.wait(seen, left)
         return drawn
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            self._add_pending()
             try:
-                batches = self._reader.read_all_available()
+                self._pending.extend(self.rollout_reader.read_all_available())
             except Exception as error:
                 self._note(error)
-            else:
-                for batch in batches:
-                    self._add(batch)
-            self._stopping.wait(self._interval)
+            self._add_pending()
+            self._stopping.wait(self.rollout_fetch_interval)
 
-    def _add(self, batch: Any) -> None:
-        """Adds it as soon as the limiter lets it through."""
-        while not self._stopping.is_set():
-            seen = self._buffer._native.wait(-1, 0.0)
+    def _add_pending(self) -> None:
+        """Adds batch by batch, each as soon as the limiter lets it through."""
+        while self._pending and not self._stopping.is_set():
+            seen = self.replay_buffer._native.wait(-1, 0.0)
             try:
-                self._buffer.add_batches([batch])
+                self.replay_buffer.add_batches([self._pending[0]])
             except PacedError:
-                self._buffer._native.wait(seen, self._interval)
+                self.replay_buffer._native.wait(seen, self.rollout_fetch_interval)
+                continue
             except Exception as error:
                 self._note(error)
-                return
             else:
                 self.problem = None
-                return
+            self._pending.popleft()
 
     def _note(self, error: Exception) -> None:
         self.problems_total += 1

@@ -69,7 +69,7 @@ def test_nothing_in_time_is_none() -> None:
 def test_a_reader_that_failed_once_is_asked_again() -> None:
     with make_loader(OSError("the disk is away"), OSError("again"), [many(4)]) as loader:
         assert len(names(loader.get_rollouts(timeout=30))) == 4
-        assert (loader.problems_total, loader.problem) == (2, None)
+    assert (loader.problems_total, loader.problem) == (2, None)
 
 
 def test_trouble_is_raised_if_nothing_else_comes(caplog: pytest.LogCaptureFixture) -> None:
@@ -77,7 +77,7 @@ def test_trouble_is_raised_if_nothing_else_comes(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.ERROR, "rollyard"), make_loader(*troubles) as loader:
         with pytest.raises(OSError, match="the disk is away"):
             loader.get_rollouts(timeout=0.02)
-        assert isinstance(loader._reader, Script) and loader._reader.dry.wait(30)
+        assert isinstance(loader.rollout_reader, Script) and loader.rollout_reader.dry.wait(30)
         assert loader.problems_total == 50
     assert [record.getMessage() for record in caplog.records] == [
         "loading rollouts failed: OSError: the disk is away"
@@ -87,7 +87,7 @@ def test_trouble_is_raised_if_nothing_else_comes(caplog: pytest.LogCaptureFixtur
 def test_a_problem_is_raised_once() -> None:
     loader = make_loader(OSError("away"))
     with loader:
-        assert isinstance(loader._reader, Script) and loader._reader.dry.wait(30)
+        assert isinstance(loader.rollout_reader, Script) and loader.rollout_reader.dry.wait(30)
         with pytest.raises(OSError):
             loader.get_rollouts(timeout=0.0)
         assert loader.get_rollouts(timeout=0.0) is None
@@ -114,17 +114,23 @@ def test_what_the_limiter_holds_back_is_added_later() -> None:
 def test_a_loader_stops_while_the_limiter_holds_it_back() -> None:
     loader = make_loader([many(4), many(4, first=4)], limiter=Queue(4), interval=3600.0)
     loader.start()
-    buffer = loader._buffer
-    wait_until_full(buffer)
+    buffer = loader.replay_buffer
+    wait_for_size(buffer, 4)
     loader.stop()
     assert buffer.size() == 4
     with pytest.raises(PacedError):
         buffer.add_batches([many(1)])
+    # What was read already is added when it goes on.
+    buffer.sample_rollouts()
+    loader.start()
+    wait_for_size(buffer, 8)
+    loader.stop()
 
 
-def wait_until_full(buffer: ReplayBuffer) -> None:
+def wait_for_size(buffer: ReplayBuffer, size: int) -> None:
     deadline, seen = time.monotonic() + 30, -1
-    while buffer.size() < 4 and time.monotonic() < deadline:
+    while buffer.size() != size:
+        assert time.monotonic() < deadline
         seen = buffer._native.wait(seen, 1.0)
 
 
