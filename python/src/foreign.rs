@@ -11,18 +11,7 @@ use rollyard_core::rollout::{Metadata, Rollout as CoreRollout};
 use std::sync::Arc;
 
 use crate::errors::RolloutError;
-use crate::rollout::{FIELDS, Rollout, RolloutMetadata};
-
-/// What every rollout has; to leave out a reward would be to train on zeros.
-const NEEDED: [&str; 7] = [
-    "env_name",
-    "env_example_id",
-    "prompt_tokens",
-    "response_tokens",
-    "response_logprobs",
-    "token_rewards",
-    "episode_reward",
-];
+use crate::rollout::{FIELDS, NEEDED, Rollout, RolloutMetadata};
 
 /// Ours as it is; another's read by its attributes.
 #[pyfunction]
@@ -32,9 +21,9 @@ pub(crate) fn rollout_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
     }
     let py = given.py();
     let fields = PyDict::new(py);
-    for name in FIELDS {
+    for (nth, name) in FIELDS.into_iter().enumerate() {
         let Some(value) = given.getattr_opt(name)? else {
-            if NEEDED.contains(&name) {
+            if nth < NEEDED {
                 return Err(lacking(given, name));
             }
             continue;

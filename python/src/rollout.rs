@@ -293,6 +293,9 @@ impl Rollout {
     }
 }
 
+/// So many of the fields every rollout has, whoever made it: to leave out a reward would be to train on zeros.
+pub(crate) const NEEDED: usize = 7;
+
 /// What a rollout is made of again.
 pub(crate) const FIELDS: [&str; 15] = [
     "env_name",

@@ -3,8 +3,9 @@
 //! All of a call is read before any of it is added.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyString};
 use rollyard_core::replay::{NewGroup, ReplayError as CoreError};
 use rollyard_core::rollout::{Metadata, Rollout as CoreRollout};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ impl Given {
                 batch.getattr_opt("metadata")?.map(|metadata| metadata_of(&metadata)).transpose()?;
             let metadata = metadata.flatten().map(Metadata::from).filter(|metadata| !metadata.is_missing());
             let before = given.groups.len();
-            for (group_nth, group) in part(&batch, "groups")?.try_iter()?.enumerate() {
+            for (group_nth, group) in part(&batch, intern!(batch.py(), "groups"))?.try_iter()?.enumerate() {
                 let place = |rollout| format!("batch {nth}: rollout {rollout} in group {group_nth}");
                 given.groups.push(read_group(&group?, metadata.as_ref(), loss_module, place)?);
             }
@@ -46,7 +47,7 @@ fn read_group(
     loss_module: Option<&Bound<'_, PyAny>>,
     place: impl Fn(usize) -> String,
 ) -> PyResult<NewGroup> {
-    let given = part(group, "rollouts")?;
+    let given = part(group, intern!(group.py(), "rollouts"))?;
     let mut rollouts = Vec::with_capacity(given.len().unwrap_or(0));
     for (nth, rollout) in given.try_iter()?.enumerate() {
         let rollout = rollout?;
@@ -70,8 +71,8 @@ fn with_metadata_of(rollout: Arc<CoreRollout>, batch: Option<&Metadata>) -> PyRe
     }
 }
 
-fn part<'py>(whole: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    whole.getattr_opt(name)?.ok_or_else(|| lacking(whole, name))
+fn part<'py>(whole: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    whole.getattr_opt(name)?.ok_or_else(|| lacking(whole, &name.to_string_lossy()))
 }
 
 /// The same error with the place in front. What is none of ours stays as it is.
