@@ -62,9 +62,8 @@ impl RolloutWithAdvantage {
 pub(crate) struct RolloutWithCount {
     #[pyo3(get)]
     usage_count: u32,
-    /// The step whose weights sampled it.
-    #[pyo3(get)]
-    weight_step: i64,
+    /// `None` for the rollout's own.
+    weight_step: Option<i64>,
 }
 
 #[pymethods]
@@ -79,12 +78,19 @@ impl RolloutWithCount {
         weight_step: i64,
     ) -> PyClassInitializer<Self> {
         let base = RolloutWithAdvantage::new(py, rollout, advantage);
-        PyClassInitializer::from(base).add_subclass(Self { usage_count, weight_step })
+        PyClassInitializer::from(base).add_subclass(Self { usage_count, weight_step: Some(weight_step) })
     }
 
     #[classattr]
     fn __match_args__() -> (&'static str, &'static str, &'static str, &'static str) {
         ("rollout", "advantage", "usage_count", "weight_step")
+    }
+
+    /// The step whose weights sampled it.
+    #[getter]
+    fn weight_step(slf: &Bound<'_, Self>) -> i64 {
+        let held = || slf.as_super().get().held.as_ref().map(|rollout| rollout.metadata.weight_step);
+        slf.get().weight_step.or_else(held).unwrap_or_default()
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -94,30 +100,31 @@ impl RolloutWithCount {
             base.rollout(slf.py())?.repr()?,
             base.advantage,
             own.usage_count,
-            own.weight_step
+            Self::weight_step(slf)
         ))
     }
 
     fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = slf.py();
         let Ok(other) = other.cast_exact::<Self>() else { return Ok(false) };
-        let (own, base) = (slf.get(), slf.as_super().get());
-        let (others, others_base) = (other.get(), other.as_super().get());
-        Ok((own.usage_count, own.weight_step) == (others.usage_count, others.weight_step)
+        let (base, others_base) = (slf.as_super().get(), other.as_super().get());
+        Ok(slf.get().usage_count == other.get().usage_count
+            && Self::weight_step(slf) == Self::weight_step(other)
             && base.advantage == others_base.advantage
             && base.rollout(py)?.eq(others_base.rollout(py)?)?)
     }
 
     fn __getnewargs__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, f64, u32, i64)> {
         let (own, base) = (slf.get(), slf.as_super().get());
-        Ok((base.rollout(slf.py())?, base.advantage, own.usage_count, own.weight_step))
+        Ok((base.rollout(slf.py())?, base.advantage, own.usage_count, Self::weight_step(slf)))
     }
 }
 
 impl RolloutWithCount {
     pub(super) fn new(py: Python<'_>, row: Sampled) -> PyResult<Bound<'_, Self>> {
         let Sampled { rollout, advantage, used } = row;
-        let own = Self { usage_count: used, weight_step: rollout.metadata.weight_step };
+        // Its memory is not looked at before somebody asks.
+        let own = Self { usage_count: used, weight_step: None };
         let advantage = f64::from(advantage);
         let base = RolloutWithAdvantage { shown: PyOnceLock::new(), held: Some(rollout), advantage };
         Bound::new(py, PyClassInitializer::from(base).add_subclass(own))
