@@ -195,20 +195,22 @@ def memory(count: int) -> None:
     def settled() -> int:
         """What stays when the allocator has given back what growing left behind, which it does with time."""
         for _ in range(20):
-            many(0)
+            for n in range(50):
+                one(n)
             time.sleep(0.1)
         gc.collect()
         return resident()
 
     print(f"{count:,} rollouts of 2,000 tokens: bytes a rollout that the process grew by, beyond its arrays")
-    again, own = many(0), ours_of(count)
-    before = settled()
-    for _ in range(count // 800):
-        own.add_batches([again])
-    at_once, later = resident() - before, settled() - before
-    print(f"  the buffer's own                               {later / len(own):8.1f}   (bar 120)")
-    print(f"  the same, right after adding                   {at_once / len(own):8.1f}")
-    del own
+    again = many(0)
+    for size in (count, 10 * count):
+        own, before = ours_of(size), settled()
+        for _ in range(size // 800):
+            own.add_batches([again])
+        at_once, later = (resident() - before) / len(own), (settled() - before) / len(own)
+        print(f"  the buffer's own, of {size:9,}                {later:8.1f}   (bar 120)")
+        print(f"  the same, right after adding                   {at_once:8.1f}")
+        del own
     before, everything = settled(), ours_of(count)
     for first in range(0, count // 800 * 800, 800):
         everything.add_batches([many(first)])
