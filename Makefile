@@ -11,9 +11,10 @@ PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src -nam
   Cargo.toml Cargo.lock crates/core/Cargo.toml crates/store/Cargo.toml python/Cargo.toml python/pyproject.toml
 ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
+REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
 
-.PHONY: demo test test-rust test-clients test-python wheel lint bench bench-masks bench-engines bench-encoders fuzz build clean
+.PHONY: demo test test-rust test-clients test-python wheel lint bench bench-masks bench-replay bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -88,12 +89,22 @@ lint: $(VENV)/package
 	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests
 
 # Ratios against baselines run in the same command. About fifteen minutes and 22 GB of disk.
-bench: build $(VENV)/bench bench-masks
+bench: build $(VENV)/bench bench-masks bench-replay
 	cargo run --release --locked -p rollyard-bench -- all --build
 
 # Loss masks against transformers, in one process, with the package as users install it.
 bench-masks: $(VENV)/release/installed $(ORACLE)/node_modules
 	$(VENV)/release/bin/python benches/python/masks.py
+
+# The replay buffer against numpy, and beside dm-reverb where that can be installed. About 8 GB of memory.
+bench-replay: $(VENV)/release/installed $(VENV)/reverb/tried
+	$(VENV)/release/bin/python benches/python/replay.py
+
+$(VENV)/reverb/tried: $(REVERB_DEPS)
+	rm -rf $(VENV)/reverb && $(PYTHON) -m venv $(VENV)/reverb
+	$(VENV)/reverb/bin/python -m pip install --quiet --requirement $(REVERB_DEPS) \
+	  || (echo "dm-reverb cannot be installed here; the bench goes on without it"; rm -rf $(VENV)/reverb/bin)
+	@touch $@
 
 # Our log beside fjall and raft-engine; see docs/decisions/001-log.md.
 bench-engines:

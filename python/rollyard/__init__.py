@@ -7,7 +7,16 @@ copy. `Client` and `AsyncClient` write rollouts to a server and lease groups fro
 fork afterwards.
 """
 
-from rollyard._rollyard import Drift, MaskedTokens, Rollout, RolloutMetadata, Tokenizer, __version__
+from rollyard._rollyard import (
+    Drift,
+    MaskedTokens,
+    Rollout,
+    RolloutMetadata,
+    RolloutWithAdvantage,
+    RolloutWithCount,
+    Tokenizer,
+    __version__,
+)
 from rollyard.client.awaited import AsyncClient, AsyncLease
 from rollyard.client.blocking import Client, Lease
 from rollyard.client.results import (
@@ -28,7 +37,9 @@ from rollyard.errors import (
     MaskError,
     NoAnswerError,
     NotReachableError,
+    PacedError,
     RefusedError,
+    ReplayError,
     RolloutError,
     RollyardError,
     ServerError,
@@ -38,7 +49,10 @@ from rollyard.errors import (
     UnauthorizedError,
     UnknownError,
 )
+from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
+from rollyard.loader import ReplayDataLoader
 from rollyard.masks import MultiTurnLossMaskGenerator
+from rollyard.replay import ReplayBuffer, ReplayBufferConfig
 from rollyard.rollouts import Message, RolloutBatch, RolloutGroup, resolve_metadata
 from rollyard.storage import (
     FileRolloutReader,
@@ -61,6 +75,12 @@ from rollyard.tensors import (
     tensor_dict,
     training_batch,
 )
+from rollyard.training import (
+    TrainingBatch,
+    create_training_batch_from_rollouts,
+    trim_and_pad,
+)
+from rollyard.worker import attach_metadata
 
 __all__ = [
     "AsyncClient",
@@ -84,11 +104,18 @@ __all__ = [
     "MaskError",
     "MaskedTokens",
     "Message",
+    "MinSize",
     "MultiTurnLossMaskGenerator",
     "NoAnswerError",
     "NotReachableError",
+    "PacedError",
+    "Queue",
     "RefusedError",
     "RejectedRollout",
+    "ReplayBuffer",
+    "ReplayBufferConfig",
+    "ReplayDataLoader",
+    "ReplayError",
     "Rollout",
     "RolloutBatch",
     "RolloutError",
@@ -97,21 +124,27 @@ __all__ = [
     "RolloutReader",
     "RolloutStorageConfig",
     "RolloutWriter",
+    "RolloutWithAdvantage",
+    "RolloutWithCount",
     "RollyardError",
     "RunStats",
+    "SampleToInsertRatio",
     "ServerError",
     "StorageError",
     "StorageType",
     "TemplateError",
     "Tokenizer",
     "TokenizerError",
+    "TrainingBatch",
     "UnauthorizedError",
     "UnknownError",
     "WriteManyResult",
     "WriteResult",
     "__version__",
+    "attach_metadata",
     "balance",
     "concat_padded_tensors",
+    "create_training_batch_from_rollouts",
     "digest",
     "pack",
     "pack_tensors",
@@ -119,4 +152,5 @@ __all__ = [
     "split_padded_tensors",
     "tensor_dict",
     "training_batch",
+    "trim_and_pad",
 ]

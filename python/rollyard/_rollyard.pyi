@@ -1,11 +1,12 @@
 """The native part: what is in python/src."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, final, overload
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
 
 __version__: str
 __all__ = [
@@ -14,8 +15,11 @@ __all__ = [
     "FolderWriter",
     "MaskedTokens",
     "Masks",
+    "Replay",
     "Rollout",
     "RolloutMetadata",
+    "RolloutWithAdvantage",
+    "RolloutWithCount",
     "Tokenizer",
     "__version__",
     "balance",
@@ -24,10 +28,12 @@ __all__ = [
     "pack",
     "plan",
     "response_len",
+    "rollout_of",
     "rollouts_of",
     "sequences",
     "split",
     "split_lease",
+    "stamp",
     "training",
 ]
 
@@ -250,6 +256,12 @@ class Rollout:
     def __deepcopy__(self, _memo: Any, /) -> Rollout: ...
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
 
+def rollout_of(given: Any) -> Rollout:
+    """Ours as it is; another's read by its attributes."""
+
+def stamp(given: Any, stamp: RolloutMetadata) -> Rollout:
+    """The rollout with what its own metadata does not say as `stamp` says it."""
+
 def rollouts_of(
     items: Sequence[Mapping[str, Any] | str | bytes],
     versions: Sequence[int | None],
@@ -265,7 +277,57 @@ def pack(dict: list[_Given], max_tokens: int) -> list[list[_Made]]: ...
 def balance(costs: list[int], ranks: int, equal_size: bool) -> list[list[int]]: ...
 def digest(dict: list[_Given]) -> str: ...
 def sequences(rollouts: list[Rollout], layout: Mapping[str, Any]) -> list[_Made]: ...
-def training(rollouts: list[Rollout], advantages: list[float], layout: Mapping[str, Any]) -> list[_Made]: ...
+def training(
+    rollouts: list[Rollout],
+    advantages: list[float],
+    layout: Mapping[str, Any],
+    oldest_version: int | None,
+) -> list[_Made]: ...
+
+@disjoint_base
+class RolloutWithAdvantage:
+    """A rollout, and how much better it was than the others of its group."""
+
+    __match_args__ = ("rollout", "advantage")
+    def __new__(cls, rollout: Any, advantage: float) -> RolloutWithAdvantage: ...
+    @property
+    def rollout(self) -> Rollout: ...
+    @property
+    def advantage(self) -> float: ...
+    def __getnewargs__(self) -> tuple[Any, ...]: ...
+
+@final
+class RolloutWithCount(RolloutWithAdvantage):
+    """The same, and how often it was used, this time included."""
+
+    __match_args__ = ("rollout", "advantage", "usage_count", "weight_step")
+    def __new__(
+        cls, rollout: Any, advantage: float, usage_count: int = 0, weight_step: int = 0
+    ) -> RolloutWithCount: ...
+    @property
+    def usage_count(self) -> int: ...
+    @property
+    def weight_step(self) -> int:
+        """The step whose weights sampled it."""
+
+@final
+class Replay:
+    """The native part of a replay buffer."""
+
+    def __new__(cls, config: Mapping[str, Any]) -> Replay: ...
+    def set_step(self, step: int, now: float) -> int: ...
+    def rewind(self, step: int, now: float) -> int: ...
+    def add(
+        self, batches: Iterable[Any], loss_module: Any, clock: Callable[[], float], timeout: float
+    ) -> int: ...
+    def sample(self, now: float) -> list[RolloutWithCount] | None: ...
+    def sample_batch(self, now: float, layout: Mapping[str, Any]) -> list[_Made] | None: ...
+    def skip(self, now: float) -> int | None: ...
+    def size(self) -> int: ...
+    def stats(self) -> dict[str, Any]: ...
+    def wait(self, seen: int, timeout: float) -> int: ...
+    def wake(self) -> None: ...
+    def after_fork(self) -> None: ...
 
 _Problems = list[tuple[str, str]]
 _Read = tuple[list[list[Rollout]], RolloutMetadata]

@@ -30,6 +30,14 @@ class BatchError(RollyardError, ValueError):
     """These rollouts do not make a batch."""
 
 
+class ReplayError(RollyardError, ValueError):
+    """A replay buffer cannot be set up so, or cannot do this. Nothing has changed."""
+
+
+class PacedError(RollyardError, TimeoutError):
+    """The limiter of a replay buffer had no room for these rollouts in time. Nothing was added."""
+
+
 class RolloutError(RollyardError, ValueError):
     """This is not a rollout. `field` is the field that is to blame, where one is."""
 

@@ -106,15 +106,17 @@ def training_batch(
     pad_to_multiple: int | None = None,
     pad_to: int | None = None,
     padding_side: Side = "right",
+    oldest_version: int | None = None,
 ) -> TensorDict:
     """Rollouts with their advantages as `input_ids, attention_mask, position_ids, loss_masks, loss_weights,
     policy_logprobs, temperature, top_k, truncated`.
 
-    A row is prompt and response trimmed to `max_tokens`. A row that would train nothing is an error.
+    A row is prompt and response trimmed to `max_tokens`. Tokens sampled with weights older than
+    `oldest_version` stay in the row, but not in the loss. A row that would train nothing is an error.
     """
     layout = _layout(max_tokens, pad_token_id, pad_to_multiple, pad_to, padding_side)
-    made = _rollyard.training(list(rollouts), [float(value) for value in advantages], layout)
-    return _dict(made)
+    weights = [float(value) for value in advantages]
+    return _dict(_rollyard.training(list(rollouts), weights, layout, oldest_version))
 
 
 def digest(batch: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ use crate::rollout::Rollout;
 type Given<'py> = (String, String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 
 /// An array on its way out.
-type Made<'py> = (String, &'static str, Vec<usize>, Bound<'py, PyArray1<u8>>);
+pub(crate) type Made<'py> = (String, &'static str, Vec<usize>, Bound<'py, PyArray1<u8>>);
 
 /// The arrays of one dict, held while Rust looks at them.
 struct Dict<'py> {
@@ -49,7 +49,7 @@ impl<'py> Dict<'py> {
     }
 }
 
-fn made(py: Python<'_>, dict: TensorDict) -> PyResult<Vec<Made<'_>>> {
+pub(crate) fn made(py: Python<'_>, dict: TensorDict) -> PyResult<Vec<Made<'_>>> {
     dict.into_iter()
         .map(|(key, tensor)| {
             let (dtype, shape) = (tensor.dtype().name(), tensor.shape().to_vec());
@@ -183,6 +183,7 @@ pub(crate) fn training<'py>(
     rollouts: Vec<Bound<'py, Rollout>>,
     advantages: Vec<f32>,
     layout: WireLayout,
+    oldest_version: Option<i32>,
 ) -> PyResult<Vec<Made<'py>>> {
     let rollouts = inner(&rollouts);
     if rollouts.len() != advantages.len() {
@@ -196,7 +197,7 @@ pub(crate) fn training<'py>(
             .zip(advantages)
             .map(|(rollout, advantage)| Weighted { rollout, advantage })
             .collect();
-        batch::training(&rows, &layout)
+        batch::training(&rows, &layout, oldest_version)
     });
     made(py, dict.map_err(BatchError::of)?)
 }

@@ -20,4 +20,13 @@ macro_rules! exceptions {
     )* };
 }
 
-exceptions!(BatchError, MaskError, RolloutError, StorageError, TemplateError, TokenizerError);
+exceptions!(
+    BatchError,
+    MaskError,
+    PacedError,
+    ReplayError,
+    RolloutError,
+    StorageError,
+    TemplateError,
+    TokenizerError
+);

@@ -1,8 +1,10 @@
 //! The native part of the Python package `rollyard`.
 //!
 //! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
-//! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`] or of [`items`] as the
-//! yard keeps them, [`batch`] lays many out as tensors, [`storage`] keeps them as files, [`array`] lends Rust's memory to numpy, [`errors`] names what can go wrong.
+//! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`], of [`items`] as the
+//! yard keeps them, or of [`foreign`] objects; [`batch`] lays many out as tensors, [`replay`] keeps and picks
+//! them, [`storage`] keeps them as files, [`array`] lends Rust's memory to numpy, [`errors`] names what can go
+//! wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
 
 mod tokenizer;
@@ -10,11 +12,13 @@ mod values;
 
 mod masks;
 
+mod foreign;
 mod items;
 mod numbers;
 mod rollout;
 
 mod batch;
+mod replay;
 mod storage;
 
 mod array;
@@ -39,10 +43,16 @@ mod _rollyard {
     use crate::rollout::{Rollout, RolloutMetadata};
 
     #[pymodule_export]
+    use crate::foreign::{rollout_of, stamp};
+
+    #[pymodule_export]
     use crate::items::{rollouts_of, split_lease};
 
     #[pymodule_export]
     use crate::batch::{balance, concat, digest, pack, plan, sequences, split, training};
+
+    #[pymodule_export]
+    use crate::replay::{Replay, RolloutWithAdvantage, RolloutWithCount};
 
     #[pymodule_export]
     use crate::storage::{FolderReader, FolderWriter};

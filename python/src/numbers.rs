@@ -1,6 +1,6 @@
 //! Lists and arrays of numbers, as Python has them, with the field to blame where they are none.
 
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -8,6 +8,9 @@ use pyo3::types::PyDict;
 
 /// A list or array of whole numbers as int32; a fraction or a number too large is an error.
 pub(crate) fn ints(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
+    if let Some(same) = as_they_are(values) {
+        return Ok(same);
+    }
     let array = Array { field, dtype: "int32", expected: "whole numbers of 32 bits" };
     let (given, cast) = array.read::<i32>(values)?;
     // numpy wraps what is too large without a word.
@@ -23,8 +26,17 @@ pub(crate) fn ints(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<i32>>
 }
 
 pub(crate) fn floats(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
+    if let Some(same) = as_they_are(values) {
+        return Ok(same);
+    }
     let (_, cast) = Array { field, dtype: "float32", expected: "numbers" }.read::<f32>(values)?;
     Ok(cast.to_vec()?)
+}
+
+/// The values of an array that is of this type already: to ask numpy about it takes longer than to copy it.
+fn as_they_are<T: Element + Copy>(values: &Bound<'_, PyAny>) -> Option<Vec<T>> {
+    let array = values.cast::<PyArray1<T>>().ok()?.try_readonly().ok()?;
+    Some(array.as_slice().ok()?.to_vec())
 }
 
 /// What a field must be.
@@ -36,7 +48,7 @@ struct Array<'a> {
 
 impl Array<'_> {
     /// The values as numpy has them, and in the type they must have.
-    fn read<'py, T: numpy::Element>(
+    fn read<'py, T: Element>(
         &self,
         values: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<T>>)> {

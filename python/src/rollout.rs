@@ -106,7 +106,10 @@ impl Rollout {
     ) -> PyResult<Self> {
         let mut tokens = ints("prompt_tokens", prompt_tokens)?;
         let prompt_len = tokens.len();
-        tokens.extend(ints("response_tokens", response_tokens)?);
+        let response = ints("response_tokens", response_tokens)?;
+        // In memory of its size, which is then kept as it is.
+        tokens.reserve_exact(response.len());
+        tokens.extend(response);
         let mask = loss_mask.map(|mask| ints("loss_mask", mask)).transpose()?;
         let draft = Draft {
             env_name,
@@ -300,8 +303,11 @@ impl Rollout {
     }
 }
 
+/// So many of the fields every rollout has, whoever made it: to leave out a reward would be to train on zeros.
+pub(crate) const NEEDED: usize = 7;
+
 /// What a rollout is made of again.
-const FIELDS: [&str; 15] = [
+pub(crate) const FIELDS: [&str; 15] = [
     "env_name",
     "env_example_id",
     "prompt_tokens",

@@ -63,6 +63,20 @@ def test_the_guide_and_the_reference_read_files_of_rollouts(
     assert capsys.readouterr().out == "[{'env_name': 'math', 'episode_reward': 0.0, 'weight_step': -1}]\n"
 
 
+def test_the_guide_to_replay_trains(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (ROOT / "docs/guide/replay.md").read_text()
+    said: dict[str, Any] = {}
+    for block in guide.split("```python\n")[1:]:
+        exec(block.split("```")[0], said)
+    told = capsys.readouterr().out
+    assert re.match(r"0 \(8, 16\) True\n1 \(8, 16\) True\n2 \(8, 16\) True\n\{.*\}\n", told), told
+    assert "the limiter holds 64 inserts back" in told
+    for name in said["buffer"].get_stats():
+        assert f"`{name}`" in guide, name
+    for name in vars(said["config"]):
+        assert f"| `{name}`" in guide, name
+
+
 def test_the_reference_has_every_call_and_every_name() -> None:
     page = (ROOT / "docs/reference/python.md").read_text()
     told = set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE))

@@ -36,6 +36,8 @@ ALSO = {
     "TokenizerError": "ValueError",
     "MaskError": "ValueError",
     "BatchError": "ValueError",
+    "ReplayError": "ValueError",
+    "PacedError": "TimeoutError",
     "RolloutError": "ValueError",
     "RefusedError": "ValueError",
     "UnauthorizedError": "PermissionError",

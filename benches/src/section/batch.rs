@@ -86,7 +86,7 @@ impl Contest {
             Kind::Sequences => sequences(&self.rollouts, &layout)?,
             Kind::Training => {
                 let weighted = self.rollouts.iter().map(|rollout| Weighted { rollout, advantage: 0.5 });
-                training(&weighted.collect::<Vec<_>>(), &layout)?
+                training(&weighted.collect::<Vec<_>>(), &layout, None)?
             }
         })
     }

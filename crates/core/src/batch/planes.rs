@@ -6,7 +6,7 @@
 
 use std::sync::Mutex;
 
-use super::rows::{Rows, in_row};
+use super::rows::{Rows, in_loss, in_row};
 use super::{DType, Element, Tensor, TensorDict};
 use crate::rollout::Rollout;
 
@@ -78,15 +78,16 @@ impl<'a> Planes<'a> {
         }
     }
 
-    /// `value(row)` on the sampled tokens, 0 elsewhere.
-    pub(super) fn add_on_sampled<T: Element + 'a>(
+    /// `value(row)` on the sampled tokens, as far as they are not older than `oldest_version`; 0 elsewhere.
+    pub(super) fn add_in_loss<T: Element + 'a>(
         &mut self,
         name: &'static str,
+        oldest_version: Option<i32>,
         value: impl Fn(usize) -> T + Sync + 'a,
     ) {
         self.add(name, T::zeroed(), move |rollout, nth, row| {
-            for (span, sampled) in rollout.sampled().spans() {
-                if sampled && let Some(places) = in_row(rollout, span, row) {
+            for span in in_loss(rollout, oldest_version) {
+                if let Some(places) = in_row(rollout, span, row) {
                     places.fill(value(nth));
                 }
             }

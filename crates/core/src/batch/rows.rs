@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use super::{BatchError, Element, Tensor};
-use crate::rollout::Rollout;
+use crate::rollout::{NO_VERSION, Rollout};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -104,6 +104,21 @@ impl<'a> Rows<'a> {
 fn kept(rollout: &Rollout, layout: &Layout) -> usize {
     let len = rollout.tokens().len();
     layout.max_tokens.map_or(len, |most| len.min(most.get()))
+}
+
+/// The spans of the response that were sampled, with weights no older than `oldest_version` if one is given.
+///
+/// What was sampled with nobody knows which weights is older than any.
+pub(super) fn in_loss(
+    rollout: &Rollout,
+    oldest_version: Option<i32>,
+) -> impl Iterator<Item = Range<usize>> + '_ {
+    // No version is older than none, and given tokens have none: the versions alone say what is in the loss.
+    let oldest = oldest_version.filter(|oldest| *oldest > NO_VERSION);
+    let sampled = rollout.sampled().spans().filter(move |(_, on)| *on && oldest.is_none());
+    let young = move |version: i32| oldest.is_some_and(|oldest| version >= oldest);
+    let versions = rollout.versions().spans().filter(move |(_, version)| young(*version));
+    sampled.map(|(span, _)| span).chain(versions.map(|(span, _)| span))
 }
 
 /// The part of the row that a span of the response covers, as far as it was not trimmed.

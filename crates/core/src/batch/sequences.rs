@@ -14,7 +14,7 @@ pub fn sequences<'a>(
     let mut planes = Planes::new(&rows);
     planes.add_tokens("input_ids");
     planes.add_attention_mask(ATTENTION_MASK);
-    planes.add_on_sampled("loss_mask", |_| 1_i32);
+    planes.add_in_loss("loss_mask", None, |_| 1_i32);
     if rows.has_logprobs()? {
         planes.add_logprobs("logprobs");
     }

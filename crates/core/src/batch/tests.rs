@@ -144,7 +144,7 @@ fn a_training_batch_weighs_sampled_tokens_by_advantage() {
         padding: Side::Left,
         ..Layout::default()
     };
-    let batch = training(&weighted, &layout).unwrap();
+    let batch = training(&weighted, &layout, None).unwrap();
     assert_eq!(batch["input_ids"].shape(), [2, 8]);
     assert_eq!(ints(&batch, "input_ids"), [0, 0, 0, 1, 2, 3, 4, 5, 0, 0, 0, 0, 0, 1, 2, 3]);
     assert_eq!(ints(&batch, "position_ids"), [0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 1, 2]);
@@ -187,10 +187,58 @@ fn a_row_that_would_train_nothing_is_named() {
     ];
     for (second, advantage, layout, expected) in cases {
         let rows = [Weighted { rollout: &good, advantage: 1.0 }, Weighted { rollout: second, advantage }];
-        let error = training(&rows, &layout).unwrap_err().to_string();
+        let error = training(&rows, &layout, None).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-    assert_eq!(training(&[], &Layout::default()).unwrap_err(), BatchError::Empty);
+    assert_eq!(training(&[], &Layout::default(), None).unwrap_err(), BatchError::Empty);
+}
+
+/// Two tokens of prompt, then five tokens of which the third was given by a tool.
+fn aged(versions: [i32; 5]) -> Rollout {
+    Rollout::try_from(Draft {
+        env_example_id: "aged".into(),
+        tokens: (1..=7).collect(),
+        prompt_len: 2,
+        sampled: Some(vec![true, true, false, true, true]),
+        versions: Some(versions.into()),
+        ..Draft::default()
+    })
+    .unwrap()
+}
+
+#[test]
+fn a_token_of_old_weights_keeps_its_place_but_leaves_the_loss() {
+    let rollout = aged([3, 3, 9, 4, 5]);
+    let rows = [Weighted { rollout: &rollout, advantage: 2.0 }];
+    let cases = [
+        (None, [0.0, 0.0, 2.0, 2.0, 0.0, 2.0, 2.0]),
+        (Some(-7), [0.0, 0.0, 2.0, 2.0, 0.0, 2.0, 2.0]),
+        (Some(3), [0.0, 0.0, 2.0, 2.0, 0.0, 2.0, 2.0]),
+        (Some(4), [0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 2.0]),
+        (Some(5), [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0]),
+    ];
+    for (oldest, expected) in cases {
+        let batch = training(&rows, &Layout::default(), oldest).unwrap();
+        assert_eq!(floats(&batch, "loss_weights"), expected, "{oldest:?}");
+        assert_eq!(floats(&batch, "loss_masks"), expected.map(|weight| weight / 2.0), "{oldest:?}");
+        assert_eq!(ints(&batch, "input_ids"), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(batch["attention_mask"].values::<u8>().unwrap(), [1; 7]);
+    }
+    let error = training(&rows, &Layout::default(), Some(6)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "row 0 (aged) has no token in the loss: all that was sampled of its 5 response tokens is older than \
+         version 6"
+    );
+}
+
+#[test]
+fn a_token_of_unknown_weights_counts_as_old() {
+    let rollout = aged([-1, 4, -1, -1, 4]);
+    let rows = [Weighted { rollout: &rollout, advantage: 1.0 }];
+    let weights = |oldest| floats(&training(&rows, &Layout::default(), oldest).unwrap(), "loss_weights");
+    assert_eq!(weights(Some(0)), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
+    assert_eq!(weights(Some(-1)), weights(None));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Rollouts with their advantages as a training batch.
 //!
 //! A row is the prompt and the response, trimmed to the layout's `max_tokens`. The mask is 1 on sampled
-//! tokens, and the weight there is the advantage. A row that would train nothing is an error that names it:
-//! it would lower the loss of a batch without anyone seeing why.
+//! tokens, and the weight there is the advantage. Tokens that were sampled with weights too old may be left out
+//! of the loss; they keep their place. A row that would train nothing is an error that names it: it would lower
+//! the loss of a batch without anyone seeing why.
 
 use super::planes::Planes;
-use super::rows::Rows;
+use super::rows::{Rows, in_loss};
 use super::{ATTENTION_MASK, BatchError, DType, Layout, TensorDict};
 use crate::rollout::Rollout;
 
@@ -24,11 +25,17 @@ const NO_TOP_K: i32 = -1;
 
 /// `input_ids, attention_mask, position_ids, loss_masks, loss_weights, policy_logprobs (where there are any),
 /// temperature, top_k, truncated`.
-pub fn training(weighted: &[Weighted<'_>], layout: &Layout) -> Result<TensorDict, BatchError> {
+///
+/// Tokens sampled with weights older than `oldest_version` are not in the loss.
+pub fn training(
+    weighted: &[Weighted<'_>],
+    layout: &Layout,
+    oldest_version: Option<i32>,
+) -> Result<TensorDict, BatchError> {
     let rows = Rows::new(weighted.iter().map(|row| row.rollout).collect(), layout)?;
     let advantages: Vec<f32> = weighted.iter().map(|row| row.advantage).collect();
     for (row, weighted) in weighted.iter().enumerate() {
-        check(row, weighted, rows.kept(weighted.rollout))?;
+        check(row, weighted, rows.kept(weighted.rollout), oldest_version)?;
     }
     let mut planes = Planes::new(&rows);
     planes.add_tokens("input_ids");
@@ -38,8 +45,9 @@ pub fn training(weighted: &[Weighted<'_>], layout: &Layout) -> Result<TensorDict
             *place = position;
         }
     });
-    planes.add_on_sampled("loss_masks", |_| 1.0_f32);
-    planes.add_on_sampled("loss_weights", |row| advantages.get(row).copied().unwrap_or_default());
+    planes.add_in_loss("loss_masks", oldest_version, |_| 1.0_f32);
+    let advantage = |row: usize| advantages.get(row).copied().unwrap_or_default();
+    planes.add_in_loss("loss_weights", oldest_version, advantage);
     if rows.has_logprobs()? {
         planes.add_logprobs("policy_logprobs");
     }
@@ -51,21 +59,29 @@ pub fn training(weighted: &[Weighted<'_>], layout: &Layout) -> Result<TensorDict
     Ok(dict)
 }
 
-fn check(row: usize, weighted: &Weighted<'_>, kept: usize) -> Result<(), BatchError> {
+fn check(
+    row: usize,
+    weighted: &Weighted<'_>,
+    kept: usize,
+    oldest_version: Option<i32>,
+) -> Result<(), BatchError> {
     let rollout = weighted.rollout;
     let id = || rollout.env_example_id.to_string();
     if !weighted.advantage.is_finite() {
         return Err(BatchError::Advantage { row, id: id(), value: weighted.advantage });
     }
-    let first = rollout.sampled().spans().find(|(_, sampled)| *sampled).map(|(span, _)| span.start);
-    let reason = match first {
-        None if rollout.response_len() == 0 => "the response is empty".to_owned(),
-        None => format!("none of its {} response tokens were sampled", rollout.response_len()),
-        Some(first) if rollout.prompt_len() + first >= kept => format!(
-            "it was trimmed to {kept} tokens, and the first sampled one is at {}",
-            rollout.prompt_len() + first
-        ),
-        Some(_) => return Ok(()),
+    let len = rollout.response_len();
+    let first = |oldest| in_loss(rollout, oldest).next().map(|span| rollout.prompt_len() + span.start);
+    let reason = match (first(oldest_version), oldest_version) {
+        (Some(first), _) if first < kept => return Ok(()),
+        (Some(first), _) => {
+            format!("it was trimmed to {kept} tokens, and the first to train on is at {first}")
+        }
+        (None, _) if len == 0 => "the response is empty".to_owned(),
+        (None, Some(oldest)) if first(None).is_some() => {
+            format!("all that was sampled of its {len} response tokens is older than version {oldest}")
+        }
+        (None, _) => format!("none of its {len} response tokens were sampled"),
     };
     Err(BatchError::NothingTrained { row, id: id(), reason })
 }

@@ -86,6 +86,8 @@ pub struct Stats {
 struct Held {
     rollout: Arc<Rollout>,
     advantage: f32,
+    /// The rollout's, which is somewhere else in memory.
+    response_len: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -197,6 +199,7 @@ impl Buffer {
         let Some(picks) = self.pool.pick(count, &mut chance) else { return Ok(None) };
         self.draws += 1;
         self.flow.sampled += count as u64;
+        self.fetch(&picks);
         let mut rows: Vec<Sampled> = picks.into_iter().filter_map(|id| self.take(id)).collect();
         let mut advantages: Vec<f64> = rows.iter().map(|row| f64::from(row.advantage)).collect();
         self.config.advantage.over_batch(&mut advantages);
@@ -243,7 +246,8 @@ impl Buffer {
         }
         let held = rollouts.into_iter().zip(advantages).enumerate().map(|(rollout, (held, advantage))| {
             if advantage.is_finite() {
-                return Ok(Held { rollout: held, advantage });
+                let response_len = u32::try_from(held.response_len()).unwrap_or(u32::MAX);
+                return Ok(Held { rollout: held, advantage, response_len });
             }
             Err(ReplayError::NotFinite { group: nth, rollout, id: id(&held), value: advantage })
         });
@@ -305,12 +309,22 @@ impl Buffer {
         Ok(())
     }
 
+    /// Reads what taking these will write: the processor fetches memory for many reads at once, but counts
+    /// references one after the other.
+    fn fetch(&self, picks: &[EntryId]) {
+        let entries = picks.iter().filter_map(|id| self.pool.get(*id));
+        let references: usize = entries.map(|entry| Arc::strong_count(&entry.item.rollout)).sum();
+        std::hint::black_box(references);
+    }
+
     fn take(&mut self, id: EntryId) -> Option<Sampled> {
         self.pool.take(id);
         let entry = self.pool.get(id)?;
-        let Held { rollout, advantage } = entry.item.clone();
+        let Held { rollout, advantage, response_len } = entry.item.clone();
         let row = Sampled { advantage, used: entry.used, rollout };
-        self.census.of(&row.rollout.env_name).trained.add(row.rollout.response_len() as u64);
+        if let Some(env) = self.pool.env_of(id) {
+            self.census.of(env).trained.add(u64::from(response_len));
+        }
         if !self.pool.is_live(id) {
             self.pool.remove(id);
             self.flow.removed += 1;

@@ -75,7 +75,11 @@ pub struct Census {
 
 impl Census {
     pub fn of(&mut self, env: &str) -> &mut Sides {
-        self.envs.entry(env.to_owned()).or_default()
+        // Asked for every row of a batch: a name is only copied when it is new.
+        if !self.envs.contains_key(env) {
+            self.envs.insert(env.to_owned(), Sides::default());
+        }
+        self.envs.get_mut(env).expect("put in just above")
     }
 
     pub fn envs(&self) -> impl Iterator<Item = (&str, &Sides)> {

@@ -95,7 +95,7 @@ impl Weights for Recency {
     fn propose(&self, chance: &mut Chance) -> Option<usize> {
         let power = self.alpha + 1.0;
         let share = self.floor + chance.unit() * (1.0 - self.floor);
-        let x = (self.len as f64 + 1.0) * libm::pow(share, 1.0 / power);
+        let x = (self.len as f64 + 1.0) * root(share, power);
         let j = (x as usize).clamp(1, self.len);
         let surplus = power / j as f64;
         let luck = chance.unit();
@@ -111,6 +111,20 @@ impl Weights for Recency {
 
     fn len(&self) -> usize {
         self.len
+    }
+}
+
+/// The `power`-th root. Square roots are as exact on every machine and take a tenth of the time, and 1, 2 and 4
+/// are what the usual alphas of 0, 1 and 3 need.
+fn root(share: f64, power: f64) -> f64 {
+    if power == 1.0 {
+        share
+    } else if power == 2.0 {
+        share.sqrt()
+    } else if power == 4.0 {
+        share.sqrt().sqrt()
+    } else {
+        libm::pow(share, 1.0 / power)
     }
 }
 

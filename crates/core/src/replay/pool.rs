@@ -54,6 +54,8 @@ pub struct Pool<T> {
     envs: Vec<Environment>,
     /// In the order of their names, so that a pool that was put together again picks the same.
     names: BTreeMap<Box<str>, u32>,
+    /// The same the other way round.
+    labels: Vec<Box<str>>,
     /// Live entries by the last step at which they are fresh, and by the millisecond they were made in.
     by_step: Buckets,
     by_time: Buckets,
@@ -85,6 +87,7 @@ impl<T> Pool<T> {
             free: Vec::new(),
             envs: Vec::new(),
             names: BTreeMap::new(),
+            labels: Vec::new(),
             by_step: Buckets::default(),
             by_time: Buckets::default(),
             by_weights: BTreeMap::new(),
@@ -132,6 +135,11 @@ impl<T> Pool<T> {
 
     pub fn get(&self, id: EntryId) -> Option<&Entry<T>> {
         self.entries.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The environment of an entry.
+    pub fn env_of(&self, id: EntryId) -> Option<&str> {
+        self.labels.get(self.get(id)?.env as usize).map(|label| &**label)
     }
 
     pub fn is_live(&self, id: EntryId) -> bool {
@@ -200,8 +208,11 @@ impl<T> Pool<T> {
     /// The live entries of an environment, those that came first first.
     pub fn oldest(&self, env: &str) -> impl Iterator<Item = EntryId> + '_ {
         let env = self.environment(env);
-        env.into_iter()
-            .flat_map(|env| env.shelf.iter().filter_map(|place| env.ids.get(place).copied().map(EntryId)))
+        // By rank: places that are free for good pile up before the first that is taken.
+        env.into_iter().flat_map(|env| {
+            let places = (0..env.shelf.taken()).filter_map(|rank| env.shelf.select(rank));
+            places.filter_map(|place| env.ids.get(place).copied().map(EntryId))
+        })
     }
 
     /// Puts in an entry, live, as the newest of its environment.
@@ -212,6 +223,7 @@ impl<T> Pool<T> {
                 let index = self.envs.len() as u32;
                 self.envs.push(Environment::default());
                 self.names.insert(env.into(), index);
+                self.labels.push(env.into());
                 index
             }
         };

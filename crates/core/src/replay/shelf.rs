@@ -97,14 +97,6 @@ impl Shelf {
         rank + self.words.get(place / 64).map_or(0, |word| (word & below).count_ones() as usize)
     }
 
-    /// The taken places, from the first.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        let words = self.words.iter().enumerate();
-        words.flat_map(|(nth, &word)| {
-            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| nth * 64 + bit)
-        })
-    }
-
     /// A node for one more block, which is empty still.
     fn grow_tree(&mut self) {
         let node = self.tree.len() + 1;
@@ -171,7 +163,6 @@ mod tests {
             }
             let taken: Vec<usize> = (0..pushes).filter(|place| model[*place]).collect();
             prop_assert_eq!(shelf.taken(), taken.len());
-            prop_assert_eq!(shelf.iter().collect::<Vec<_>>(), taken.clone());
             for (rank, place) in taken.iter().enumerate() {
                 prop_assert_eq!(shelf.select(rank), Some(*place));
                 prop_assert!(shelf.is_taken(*place));

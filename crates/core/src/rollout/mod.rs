@@ -40,6 +40,17 @@ impl Metadata {
     pub fn is_missing(&self) -> bool {
         self.worker_id.is_empty() && self.timestamp == 0.0 && self.weight_step == -1
     }
+
+    /// The same, with what it does not say as `other` says it.
+    pub fn completed_by(&self, other: &Self) -> Self {
+        let own_id = !self.worker_id.is_empty();
+        Self {
+            worker_id: if own_id { self.worker_id.clone() } else { other.worker_id.clone() },
+            timestamp: if self.timestamp == 0.0 { other.timestamp } else { self.timestamp },
+            weight_step: if self.weight_step == -1 { other.weight_step } else { self.weight_step },
+            version: self.version,
+        }
+    }
 }
 
 /// A rollout's parts before they are checked against each other.

@@ -117,3 +117,24 @@ fn numbers_that_are_none_are_refused_by_name() {
     assert!(refusal(|draft| draft.temperature = Some(f32::INFINITY)).starts_with("temperature is inf"));
     assert!(refusal(|draft| draft.metadata.timestamp = nan).starts_with("timestamp is NaN"));
 }
+
+#[test]
+fn metadata_keeps_what_it_says_and_takes_the_rest() {
+    let said = |worker_id: &str, timestamp, weight_step| Metadata {
+        worker_id: worker_id.to_owned(),
+        timestamp,
+        weight_step,
+        ..Metadata::default()
+    };
+    let stamp = said("host_1", 12.5, 7);
+    let cases = [
+        (Metadata::default(), stamp.clone()),
+        (said("host_2", 0.0, -1), said("host_2", 12.5, 7)),
+        (said("", 3.0, -1), said("host_1", 3.0, 7)),
+        (said("", 0.0, 0), said("host_1", 12.5, 0)),
+        (said("host_2", 3.0, 4), said("host_2", 3.0, 4)),
+    ];
+    for (own, expected) in cases {
+        assert_eq!(own.completed_by(&stamp), expected, "{own:?}");
+    }
+}
