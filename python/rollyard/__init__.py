@@ -27,6 +27,7 @@ from rollyard.client.results import (
     LeaseStatus,
     RejectedRollout,
     RunStats,
+    Sample,
     WriteManyResult,
     WriteResult,
 )
@@ -128,6 +129,7 @@ __all__ = [
     "RolloutWithCount",
     "RollyardError",
     "RunStats",
+    "Sample",
     "SampleToInsertRatio",
     "ServerError",
     "StorageError",

@@ -25,6 +25,7 @@ __all__ = [
     "balance",
     "concat",
     "digest",
+    "item_of",
     "pack",
     "plan",
     "response_len",
@@ -33,6 +34,7 @@ __all__ = [
     "sequences",
     "split",
     "split_lease",
+    "split_sample",
     "stamp",
     "training",
 ]
@@ -267,6 +269,8 @@ def rollouts_of(
     versions: Sequence[int | None],
     masks: Masks | Callable[[bytes], MaskedTokens] | None,
 ) -> list[Rollout]: ...
+def item_of(rollout: Rollout, uid: str, group_size: int) -> bytes: ...
+def split_sample(content: bytes) -> tuple[int, bytes, list[bytes]] | None: ...
 def split_lease(
     content: bytes,
 ) -> tuple[int, int, bytes, list[tuple[int, str, int, tuple[int, int] | None, list[bytes]]]] | None: ...

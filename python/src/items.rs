@@ -158,6 +158,42 @@ struct WireGroup<'a> {
     rollouts: Vec<&'a RawValue>,
 }
 
+/// A rollout as an item that the yard keeps: under this uid, in a group of this size.
+#[pyfunction]
+pub(crate) fn item_of<'py>(
+    py: Python<'py>,
+    rollout: &Bound<'py, Rollout>,
+    uid: &str,
+    group_size: usize,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let rollout = rollout.get().inner.clone();
+    let item = py.detach(|| wire::encode(&rollout, uid, Some(group_size)));
+    Ok(PyBytes::new(py, &item.map_err(RolloutError::of)?))
+}
+
+#[derive(Deserialize)]
+struct WireSample<'a> {
+    lease: Option<u64>,
+    #[serde(borrow, default)]
+    rollouts: Vec<&'a RawValue>,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What is said of a batch that was drawn, and its items; `None` if there was not enough.
+#[pyfunction]
+pub(crate) fn split_sample<'py>(
+    py: Python<'py>,
+    content: PyBackedBytes,
+) -> PyResult<Option<(u64, Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>> {
+    let wire: Result<WireSample<'_>, _> = py.detach(|| serde_json::from_slice(&content));
+    let wire = wire.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let Some(lease) = wire.lease else { return Ok(None) };
+    let items = wire.rollouts.into_iter().map(|raw| PyBytes::new(py, raw.get().as_bytes())).collect();
+    let about = serde_json::Value::Object(wire.rest).to_string();
+    Ok(Some((lease, PyBytes::new(py, about.as_bytes()), items)))
+}
+
 /// Number, end, statistics and groups of a lease.
 type Lease<'py> = (u64, u64, Bound<'py, PyBytes>, Vec<Group<'py>>);
 

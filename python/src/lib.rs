@@ -46,7 +46,7 @@ mod _rollyard {
     use crate::foreign::{rollout_of, stamp};
 
     #[pymodule_export]
-    use crate::items::{rollouts_of, split_lease};
+    use crate::items::{item_of, rollouts_of, split_lease, split_sample};
 
     #[pymodule_export]
     use crate::batch::{balance, concat, digest, pack, plan, sequences, split, training};

@@ -21,11 +21,13 @@ from rollyard.client.results import (
     Granted,
     LeaseStatus,
     RunStats,
+    Sample,
     WriteManyResult,
     WriteResult,
 )
 from rollyard.client.site import Site
 from rollyard.errors import RollyardError
+from rollyard.rollouts import RolloutBatch
 
 T = TypeVar("T")
 
@@ -79,6 +81,35 @@ class AsyncClient(ClientBase):
         granted = await self._do(calls.lease(self._site, terms))
         return None if granted is None else AsyncLease(self, granted)
 
+    async def add_batches(
+        self, batches: Iterable[RolloutBatch], *, progress: Callable[[int], object] | None = None
+    ) -> WriteManyResult:
+        """`Client.add_batches`, awaited."""
+        return await self._do(calls.add_batches(self._site, batches, progress))
+
+    async def set_step(self, step: int) -> Done:
+        """`Client.set_step`, awaited."""
+        return await self._do(calls.set_step(self._site, step))
+
+    async def sample(
+        self,
+        step: int,
+        rollouts: int,
+        *,
+        process_id: int = 0,
+        total_processes: int = 1,
+        wait_secs: float = 0.0,
+        lease_secs: float | None = None,
+        reader: str | None = None,
+    ) -> Sample | None:
+        """`Client.sample`, awaited."""
+        terms = calls.DrawTerms(step, rollouts, process_id, total_processes, wait_secs, lease_secs, reader)
+        return await self._do(calls.sample(self._site, terms))
+
+    async def pool(self) -> dict[str, Any]:
+        """`Client.pool`, awaited."""
+        return await self._do(calls.pool(self._site))
+
     async def fetch(self, lease: int) -> AsyncLease:
         """`Client.fetch`, awaited."""
         return AsyncLease(self, await self._do(calls.fetch(self._site, lease)))
@@ -87,15 +118,15 @@ class AsyncClient(ClientBase):
         """`Client.leases`, awaited."""
         return await self._do(calls.leases(self._site))
 
-    async def ack(self, lease: AsyncLease | int) -> Done:
+    async def ack(self, lease: AsyncLease | Sample | int) -> Done:
         """`Client.ack`, awaited."""
         return await self._do(calls.ack(self._site, lease_number(lease)))
 
-    async def give_back(self, lease: AsyncLease | int) -> Done:
+    async def give_back(self, lease: AsyncLease | Sample | int) -> Done:
         """`Client.give_back`, awaited."""
         return await self._do(calls.give_back(self._site, lease_number(lease)))
 
-    async def extend(self, lease: AsyncLease | int, *, secs: float) -> Done:
+    async def extend(self, lease: AsyncLease | Sample | int, *, secs: float) -> Done:
         """`Client.extend`, awaited."""
         return await self._do(calls.extend(self._site, lease_number(lease), secs))
 

@@ -21,11 +21,13 @@ from rollyard.client.results import (
     Granted,
     LeaseStatus,
     RunStats,
+    Sample,
     WriteManyResult,
     WriteResult,
 )
 from rollyard.client.site import Site
 from rollyard.errors import RollyardError
+from rollyard.rollouts import RolloutBatch
 
 T = TypeVar("T")
 
@@ -92,6 +94,42 @@ class Client(ClientBase):
         granted = self._do(calls.lease(self._site, terms))
         return None if granted is None else Lease(self, granted)
 
+    def add_batches(
+        self, batches: Iterable[RolloutBatch], *, progress: Callable[[int], object] | None = None
+    ) -> WriteManyResult:
+        """Stores rollouts to the token, as groups of the sizes they have; for runs in replay mode.
+
+        A rollout without metadata takes its batch's.
+        """
+        return self._do(calls.add_batches(self._site, batches, progress))
+
+    def set_step(self, step: int) -> Done:
+        """Says where the trainer is; in replay mode, what is too old for it is dropped."""
+        return self._do(calls.set_step(self._site, step))
+
+    def sample(
+        self,
+        step: int,
+        rollouts: int,
+        *,
+        process_id: int = 0,
+        total_processes: int = 1,
+        wait_secs: float = 0.0,
+        lease_secs: float | None = None,
+        reader: str | None = None,
+    ) -> Sample | None:
+        """Draws the batch of a step in a run in replay mode, waiting up to `wait_secs` for enough rollouts.
+
+        `rollouts` is the batch of all processes together; each gets its share of the same one, and the same
+        share when it asks again. `None` if there were not enough in time. Ack it, by one process for all.
+        """
+        terms = calls.DrawTerms(step, rollouts, process_id, total_processes, wait_secs, lease_secs, reader)
+        return self._do(calls.sample(self._site, terms))
+
+    def pool(self) -> dict[str, Any]:
+        """What can be drawn in a run in replay mode, how old it is, and what was trained of what was made."""
+        return self._do(calls.pool(self._site))
+
     def fetch(self, lease: int) -> Lease:
         """The groups of a lease once more, by its number."""
         return Lease(self, self._do(calls.fetch(self._site, lease)))
@@ -100,15 +138,15 @@ class Client(ClientBase):
         """The leases that are out, or acked and still possible to rewind."""
         return self._do(calls.leases(self._site))
 
-    def ack(self, lease: Lease | int) -> Done:
+    def ack(self, lease: Lease | Sample | int) -> Done:
         """Trained on it: the lease is final, up to a rewind."""
         return self._do(calls.ack(self._site, lease_number(lease)))
 
-    def give_back(self, lease: Lease | int) -> Done:
+    def give_back(self, lease: Lease | Sample | int) -> Done:
         """Not wanted after all: the groups go back to where they stood."""
         return self._do(calls.give_back(self._site, lease_number(lease)))
 
-    def extend(self, lease: Lease | int, *, secs: float) -> Done:
+    def extend(self, lease: Lease | Sample | int, *, secs: float) -> Done:
         """Still at work: keeps the lease for so many seconds from now."""
         return self._do(calls.extend(self._site, lease_number(lease), secs))
 

@@ -23,6 +23,7 @@ from rollyard import errors
 from rollyard.client import encode, flow, results
 from rollyard.client.flow import Flow, Pause, Request
 from rollyard.client.site import Site
+from rollyard.rollouts import RolloutBatch
 
 # A wait is cut into calls of this length, because what lies between client and server may end an idle one.
 POLL_SECS_MAX = 50.0
@@ -62,8 +63,20 @@ class Tally:
 def write_many(
     site: Site, rollouts: Iterable[Mapping[str, Any]], progress: Callable[[int], object] | None
 ) -> Flow[results.WriteManyResult]:
+    return write_encoded(site, encode.encode_all(rollouts), progress)
+
+
+def add_batches(
+    site: Site, batches: Iterable[RolloutBatch], progress: Callable[[int], object] | None
+) -> Flow[results.WriteManyResult]:
+    return write_encoded(site, encode.encode_batches(batches), progress)
+
+
+def write_encoded(
+    site: Site, lines: Iterable[encode.Line | encode.BadLine], progress: Callable[[int], object] | None
+) -> Flow[results.WriteManyResult]:
     tally = Tally()
-    for body in encode.bodies(encode.encode_all(rollouts)):
+    for body in encode.bodies(lines):
         tally.uids.extend(line.uid for line in body)
         for bad in body:
             if isinstance(bad, encode.BadLine):
@@ -94,7 +107,7 @@ def write_lines(site: Site, lines: list[encode.Line], tally: Tally) -> Flow[None
         full = []
         for refused in told["rejected"]:
             line = lines[refused["line"] - 1]
-            if refused["code"] == "full" and attempt < site.retries:
+            if refused["code"] in ("full", "paced") and attempt < site.retries:
                 full.append(line)
             else:
                 tally.reject(line, refused)
@@ -159,6 +172,56 @@ def wait_for_groups(site: Site, terms: LeaseTerms, reader: str) -> Flow[results.
             # A server that is about to stop answers early; the next one may have the groups.
             yield Pause(flow.pause_secs(attempt, answer))
     raise AssertionError("count() does not end")
+
+
+@dataclass(frozen=True, slots=True)
+class DrawTerms:
+    step: int
+    rollouts: int
+    process_id: int
+    total_processes: int
+    wait_secs: float
+    lease_secs: float | None
+    reader: str | None
+
+
+def sample(site: Site, terms: DrawTerms) -> Flow[results.Sample | None]:
+    """Asks until the batch of the step is drawn or the wait is over.
+
+    One batch is drawn for a step, so that asking again, for whatever reason, gives the same.
+    """
+    deadline = time.monotonic() + terms.wait_secs
+    for attempt in itertools.count():
+        asked_at = time.monotonic()
+        wait_secs = min(max(0.0, deadline - asked_at), POLL_SECS_MAX)
+        asked = {
+            "step": terms.step,
+            "rollouts": terms.rollouts,
+            "process_id": terms.process_id,
+            "total_processes": terms.total_processes,
+            "wait_seconds": wait_secs,
+            "lease_seconds": terms.lease_secs,
+            "reader": terms.reader or f"{socket.gethostname()}:{os.getpid()}",
+        }
+        answer = yield from flow.ask(site, post(f"{site.run_path}/sample", asked, wait_secs=wait_secs))
+        drawn = answer.read(site, results.Sample.read)
+        if drawn is not None:
+            return drawn
+        if time.monotonic() >= deadline:
+            return None
+        if time.monotonic() - asked_at < wait_secs / 2:
+            yield Pause(flow.pause_secs(attempt, answer))
+    raise AssertionError("count() does not end")
+
+
+def set_step(site: Site, step: int) -> Flow[results.Done]:
+    return done(site, post(f"{site.run_path}/step", {"step": step}))
+
+
+def pool(site: Site) -> Flow[dict[str, Any]]:
+    answer = yield from flow.ask(site, Request("GET", f"{site.run_path}/pool"))
+    told: dict[str, Any] = answer.json(site)
+    return told
 
 
 def take_back(site: Site, reader: str) -> Flow[None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rollyard._rollyard import Rollout, rollouts_of
-from rollyard.client.results import Granted, Group
+from rollyard.client.results import Granted, Group, Sample
 from rollyard.client.site import Site
 from rollyard.masks import MultiTurnLossMaskGenerator
 
@@ -108,5 +108,11 @@ class LeaseBase:
         return f"{type(self).__name__}(id={self.id}, groups={len(self.groups)}, rollouts={rollouts})"
 
 
-def lease_number(lease: LeaseBase | int) -> int:
-    return lease.id if isinstance(lease, LeaseBase) else lease
+def lease_number(lease: LeaseBase | Sample | int) -> int:
+    match lease:
+        case LeaseBase():
+            return lease.id
+        case Sample():
+            return lease.lease
+        case _:
+            return lease

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rollyard._rollyard import item_of
 from rollyard.errors import RolloutError
+from rollyard.rollouts import RolloutBatch, resolve_metadata
 
 # The server tells at most so many refused lines of a body in full.
 BODY_LINES_MAX = 1000
@@ -42,6 +44,20 @@ def encode(rollout: Mapping[str, Any], *, index: int = 0) -> Line:
     if fields.get("uid") is None:
         fields["uid"] = str(uuid.uuid4())
     return Line(index, str(fields["uid"]), item_json(fields))
+
+
+def encode_batches(batches: Iterable[RolloutBatch]) -> Iterator[Line | BadLine]:
+    """Rollouts to the token as lines, each with a uid of its own and the size of its group."""
+    index = 0
+    for batch in map(resolve_metadata, batches):
+        for group in batch.groups:
+            for rollout in group.rollouts:
+                uid = str(uuid.uuid4())
+                try:
+                    yield Line(index, uid, item_of(rollout, uid, len(group.rollouts)))
+                except RolloutError as error:
+                    yield BadLine(index, uid, error)
+                index += 1
 
 
 def item_json(fields: Mapping[str, Any]) -> bytes:

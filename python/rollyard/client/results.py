@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from rollyard._rollyard import split_lease
+from rollyard._rollyard import Rollout, rollouts_of, split_lease, split_sample
 from rollyard.errors import RefusedError
+from rollyard.masks import MultiTurnLossMaskGenerator
 
 R = TypeVar("R")
 
@@ -132,6 +133,8 @@ class Fate:
     step: int | None
     can_rewind: bool
     reason: str | None
+    # Times it was drawn and not given back, in a run that samples.
+    usage_count: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,8 @@ class LeaseStatus:
     lease: int
     reader: str
     groups: int
+    # What was drawn, in a run that samples.
+    rollouts: int | None
     granted_ms: int
     # `out` or `acked`.
     status: str
@@ -196,3 +201,50 @@ class Granted:
             for group, instance_id, round, versions, items in groups
         )
         return cls(lease, until_ms, json.loads(meta) or {}, tuple(read_groups))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One process's share of the batch that was drawn for a step. Ack it by `client.ack(sample)`, once for all."""
+
+    lease: int
+    until_ms: int
+    step: int
+    # Rollouts of all processes together.
+    batch_size: int
+    process_id: int
+    total_processes: int
+    # Tokens of older weights are to leave the loss.
+    oldest_version: int | None
+    # Each rollout as JSON, to the byte as the server sent it.
+    items: tuple[bytes, ...] = field(repr=False)
+
+    @classmethod
+    def read(cls, content: bytes) -> Sample | None:
+        """From the server's answer; `None` if there was not enough to draw from."""
+        told = split_sample(content)
+        if told is None:
+            return None
+        lease, about, items = told
+        return read(cls, json.loads(about), lease=lease, items=tuple(items))
+
+    @cached_property
+    def rollouts(self) -> tuple[dict[str, Any], ...]:
+        """The rollouts, decoded when they are first looked at."""
+        return tuple(json.loads(item) for item in self.items)
+
+    @property
+    def advantages(self) -> list[float]:
+        return [rollout["advantage"] for rollout in self.rollouts]
+
+    @property
+    def usage_counts(self) -> list[int]:
+        """How often each has been drawn, this time included."""
+        return [rollout["usage_count"] for rollout in self.rollouts]
+
+    def to_rollouts(self, masks: MultiTurnLossMaskGenerator | None = None) -> list[Rollout]:
+        """The rollouts to the token; `masks` makes the tokens of those that carry none."""
+        return rollouts_of(list(self.items), [], None if masks is None else masks.item_masks)
+
+    def __len__(self) -> int:
+        return len(self.items)
