@@ -105,6 +105,9 @@ def sample_and_step(count: int, rounds: int) -> None:
     theirs.add(groups)
     ours.add_batches([as_batch(groups)])
     assert len(ours) == count == sum(len(entries) for entries in theirs.envs.values())
+    # Neither pays for the garbage collector's walk over what the other holds.
+    gc.collect()
+    gc.freeze()
 
     def look() -> None:
         rows = ours.sample_rollouts()
