@@ -76,12 +76,12 @@ def timed(work: Callable[[], Any]) -> float:
     return (time.perf_counter() - begin) * 1e3
 
 
-def alternate(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """The times of each way, whose first round warms up."""
+def alternate(ways: dict[str, Callable[[], Any]], rounds: int, *, each: int = 1) -> dict[str, list[float]]:
+    """The times of each way, on average over `each` times in a row; the first round warms up."""
     times: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(rounds + 1):
         for way, work in ways.items():
-            took = timed(work)
+            took = statistics.mean(timed(work) for _ in range(each))
             if number > 0:
                 times[way].append(took)
     return times
@@ -105,6 +105,9 @@ def sample_and_step(count: int, rounds: int) -> None:
     theirs.add(groups)
     ours.add_batches([as_batch(groups)])
     assert len(ours) == count == sum(len(entries) for entries in theirs.envs.values())
+    # Neither pays for the garbage collector's walk over what the other holds.
+    gc.collect()
+    gc.freeze()
 
     def look() -> None:
         rows = ours.sample_rollouts()
@@ -116,7 +119,7 @@ def sample_and_step(count: int, rounds: int) -> None:
         "looked at": look,
         "picked": lambda: ours._native.skip(NOW),
     }
-    times = alternate(ways, rounds)
+    times = alternate(ways, rounds, each=10)
     what = f"sample {BATCH} of {count:,}"
     row(f"{what}: sample_rollouts()", times["theirs"], times["rows"], "200")
     row(f"{what}: and the rollout of each row", times["theirs"], times["looked at"], "")

@@ -8,8 +8,15 @@ use pyo3::types::PyDict;
 
 /// A list or array of whole numbers as int32; a fraction or a number too large is an error.
 pub(crate) fn ints(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
-    if let Some(same) = as_they_are(values) {
-        return Ok(same);
+    let mut all = Vec::new();
+    add_ints(field, values, &mut all)?;
+    Ok(all)
+}
+
+/// The same behind others, in memory of their size.
+pub(crate) fn add_ints(field: &str, values: &Bound<'_, PyAny>, all: &mut Vec<i32>) -> PyResult<()> {
+    if add_as_they_are(values, all) {
+        return Ok(());
     }
     let array = Array { field, dtype: "int32", expected: "whole numbers of 32 bits" };
     let (given, cast) = array.read::<i32>(values)?;
@@ -22,21 +29,30 @@ pub(crate) fn ints(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<i32>>
             "{field}[{first}] is {value}, but must be a whole number of 32 bits"
         )));
     }
-    Ok(cast.to_vec()?)
+    let cast = cast.to_vec()?;
+    all.reserve_exact(cast.len());
+    all.extend(cast);
+    Ok(())
 }
 
 pub(crate) fn floats(field: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<f32>> {
-    if let Some(same) = as_they_are(values) {
-        return Ok(same);
+    let mut all = Vec::new();
+    if add_as_they_are(values, &mut all) {
+        return Ok(all);
     }
     let (_, cast) = Array { field, dtype: "float32", expected: "numbers" }.read::<f32>(values)?;
     Ok(cast.to_vec()?)
 }
 
-/// The values of an array that is of this type already: to ask numpy about it takes longer than to copy it.
-fn as_they_are<T: Element + Copy>(values: &Bound<'_, PyAny>) -> Option<Vec<T>> {
-    let array = values.cast::<PyArray1<T>>().ok()?.try_readonly().ok()?;
-    Some(array.as_slice().ok()?.to_vec())
+/// Adds the values of an array that is of this type already: to ask numpy about it takes longer than to copy it.
+fn add_as_they_are<T: Element + Copy>(values: &Bound<'_, PyAny>, all: &mut Vec<T>) -> bool {
+    let Some(array) = values.cast::<PyArray1<T>>().ok().and_then(|array| array.try_readonly().ok()) else {
+        return false;
+    };
+    let Ok(slice) = array.as_slice() else { return false };
+    all.reserve_exact(slice.len());
+    all.extend_from_slice(slice);
+    true
 }
 
 /// What a field must be.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::array;
 use crate::errors::RolloutError;
 use crate::items::{self, Item, ItemMasks};
-use crate::numbers::{floats, ints};
+use crate::numbers::{add_ints, floats, ints};
 
 /// Where a rollout came from: attached by the worker after the environment is done.
 #[pyclass(frozen, eq, get_all, module = "rollyard", from_py_object)]
@@ -106,10 +106,7 @@ impl Rollout {
     ) -> PyResult<Self> {
         let mut tokens = ints("prompt_tokens", prompt_tokens)?;
         let prompt_len = tokens.len();
-        let response = ints("response_tokens", response_tokens)?;
-        // In memory of its size, which is then kept as it is.
-        tokens.reserve_exact(response.len());
-        tokens.extend(response);
+        add_ints("response_tokens", response_tokens, &mut tokens)?;
         let mask = loss_mask.map(|mask| ints("loss_mask", mask)).transpose()?;
         let draft = Draft {
             env_name,

@@ -90,9 +90,18 @@ impl<T: Copy + PartialEq> Runs<T> {
 impl<T: Copy + PartialEq> FromIterator<T> for Runs<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut runs = Self::default();
+        let mut values = values.into_iter();
+        let Some(mut current) = values.next() else { return runs };
+        let mut count = 1;
         for value in values {
-            runs.push(value, 1);
+            if value == current {
+                count += 1;
+                continue;
+            }
+            runs.push(current, count);
+            (current, count) = (value, 1);
         }
+        runs.push(current, count);
         runs.shrink();
         runs
     }
