@@ -93,7 +93,8 @@ fn versions_follow_the_weight_step_unless_they_were_said() {
 
 #[test]
 fn only_a_rollout_without_metadata_takes_that_of_its_batch() {
-    let batch = Metadata { worker_id: "host_1".into(), timestamp: 1.5, weight_step: 9, ..Metadata::default() };
+    let batch =
+        Metadata { worker_id: "host_1".into(), timestamp: 1.5, weight_step: 9, ..Metadata::default() };
     let missing = Metadata { version: 7, ..Metadata::default() };
     for (own, expected) in [(missing, &batch), (draft().metadata, &draft().metadata)] {
         let mut rollout = Rollout::try_from(Draft { metadata: own, ..draft() }).unwrap();
