@@ -205,7 +205,10 @@ class Granted:
 
 @dataclass(frozen=True)
 class Sample:
-    """One process's share of the batch that was drawn for a step. Ack it by `client.ack(sample)`, once for all."""
+    """One process's share of the batch that was drawn for a step.
+
+    `client.ack(sample)` says that it was trained on; one process does so for all.
+    """
 
     lease: int
     until_ms: int

@@ -7,7 +7,7 @@ use super::decide::Events;
 use super::event::{Admitted, Event, Origin};
 use super::group::Uid;
 use super::lease::Pick;
-use super::replay::{Member, Replay};
+use super::replay::{Member, Replay, facts};
 use super::{LeaseStatus, Ledger};
 use crate::ids::{GroupNo, LeaseNo, Time};
 use crate::pipeline::{self, DropReason};
@@ -88,7 +88,10 @@ impl Ledger {
         for ((uid, _), advantage) in passing.into_iter().zip(advantages) {
             let facts = match (replay.members.get(&uid), new) {
                 (Some(member), _) => member.facts(),
-                (None, Some(new)) => facts_of(new),
+                (None, Some(new)) => {
+                    let made_at = new.origin.as_ref().map_or(0.0, |origin| origin.timestamp);
+                    facts(new.version.unwrap_or(u64::MAX), made_at, 0.0)
+                }
                 (None, None) => continue,
             };
             match replay.pool.staleness(&facts, replay.pool.step(), secs(now)) {
@@ -240,15 +243,6 @@ impl Ledger {
             return Err(Refusal::ModeFixed { items });
         }
         Ok(())
-    }
-}
-
-fn facts_of(new: &Admitted) -> crate::replay::Facts {
-    crate::replay::Facts {
-        weight_step: new.version.and_then(|version| i64::try_from(version).ok()).unwrap_or(i64::MAX),
-        newest_version: None,
-        timestamp: new.origin.as_ref().map_or(0.0, |origin| origin.timestamp),
-        priority: 0.0,
     }
 }
 

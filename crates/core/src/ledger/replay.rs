@@ -286,17 +286,18 @@ impl Replay {
     }
 }
 
+/// What decides on the chances of a rollout of which only the whole's version is known.
+pub(super) fn facts(version: u64, timestamp: f64, advantage: f32) -> Facts {
+    let weight_step = i64::try_from(version).unwrap_or(i64::MAX);
+    Facts { weight_step, newest_version: weight_step, timestamp, priority: advantage.abs() }
+}
+
 impl Member {
     pub(super) fn used(&self) -> u32 {
         self.out + self.acked
     }
 
     pub(super) fn facts(&self) -> Facts {
-        Facts {
-            weight_step: i64::try_from(self.version).unwrap_or(i64::MAX),
-            newest_version: None,
-            timestamp: self.timestamp,
-            priority: self.advantage.abs(),
-        }
+        facts(self.version, self.timestamp, self.advantage)
     }
 }

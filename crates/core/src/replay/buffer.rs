@@ -364,7 +364,7 @@ fn facts(rollout: &Rollout, advantage: f32) -> Facts {
     let newest = rollout.versions().spans().map(|(_, version)| i64::from(version)).max();
     Facts {
         weight_step: rollout.metadata.weight_step,
-        newest_version: newest.filter(|version| *version >= 0),
+        newest_version: newest.filter(|version| *version >= 0).unwrap_or(rollout.metadata.weight_step),
         timestamp: rollout.metadata.timestamp,
         priority: advantage.abs(),
     }

@@ -26,8 +26,8 @@ pub struct EntryId(u32);
 pub struct Facts {
     /// The step whose weights sampled it.
     pub weight_step: i64,
-    /// The newest weights that sampled one of its tokens, where they are known.
-    pub newest_version: Option<i64>,
+    /// The newest weights that sampled one of its tokens: `weight_step`, where nobody said.
+    pub newest_version: i64,
     /// When it was made, in seconds since 1970.
     pub timestamp: f64,
     /// For [`Select::Prioritised`]: 0 or above.
@@ -325,8 +325,7 @@ impl<T> Pool<T> {
     /// The last step of the trainer at which a rollout is fresh.
     fn until_step(&self, facts: &Facts) -> i64 {
         let whole = self.rules.step_delay_max.map(|delay| last_step(facts.weight_step, delay));
-        let newest = facts.newest_version.unwrap_or(facts.weight_step);
-        let tokens = self.rules.token_delay_max.map(|delay| last_step(newest, delay));
+        let tokens = self.rules.token_delay_max.map(|delay| last_step(facts.newest_version, delay));
         whole.into_iter().chain(tokens).min().unwrap_or(i64::MAX)
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 const NOW: f64 = 1_700_000_000.0;
 
 fn facts(priority: f32) -> Facts {
-    Facts { weight_step: 0, newest_version: None, timestamp: NOW, priority }
+    Facts { weight_step: 0, newest_version: 0, timestamp: NOW, priority }
 }
 
 fn pool(select: Select) -> Pool<usize> {
