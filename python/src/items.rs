@@ -180,12 +180,12 @@ struct WireSample<'a> {
     rest: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What is said of a batch that was drawn, and its items; `None` if there was not enough.
+/// Number of the lease, what is said of the batch, and its items.
+type Sample<'py> = (u64, Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>);
+
+/// The parts of a batch that was drawn; `None` if there was not enough.
 #[pyfunction]
-pub(crate) fn split_sample<'py>(
-    py: Python<'py>,
-    content: PyBackedBytes,
-) -> PyResult<Option<(u64, Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>> {
+pub(crate) fn split_sample(py: Python<'_>, content: PyBackedBytes) -> PyResult<Option<Sample<'_>>> {
     let wire: Result<WireSample<'_>, _> = py.detach(|| serde_json::from_slice(&content));
     let wire = wire.map_err(|error| PyValueError::new_err(error.to_string()))?;
     let Some(lease) = wire.lease else { return Ok(None) };
