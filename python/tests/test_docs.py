@@ -77,6 +77,15 @@ def test_the_guide_to_replay_trains(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"| `{name}`" in guide, name
 
 
+def test_the_guide_to_sampling_trains(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    server = serve()
+    group = rollyard.RolloutGroup([make_rollout(), make_rollout()])
+    batch = rollyard.attach_metadata([group, group], weight_step=0)
+    code = (ROOT / "docs/guide/replay-server.md").read_text().split("```python\n")[1].split("```")[0]
+    exec(code.replace("http://127.0.0.1:8889", server.url), {"batch": batch})
+    assert capsys.readouterr().out == "(4, 5) 3\n"
+
+
 def test_the_reference_has_every_call_and_every_name() -> None:
     page = (ROOT / "docs/reference/python.md").read_text()
     told = set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE))

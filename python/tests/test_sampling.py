@@ -66,12 +66,13 @@ def test_ranks_see_disjoint_shares_of_one_batch_and_the_same_again(client: Clien
 
 def test_a_rewind_gives_uses_back(client: Client) -> None:
     client.add_batches([make_batch(range(2))])
+    uid = ""
     for step in (1, 2):
         sample = client.sample(step, 6)
         assert sample is not None
+        uid = sample.rollouts[0]["uid"]
         client.ack(sample)
         client.commit(step)
-    uid = sample.rollouts[0]["uid"]
     assert client.fate(uid).usage_count == 2 and client.books().trained == 6
     client.rewind(1)
     assert client.fate(uid).usage_count == 1 and client.books().held == 6
