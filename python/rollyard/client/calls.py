@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from rollyard import errors
@@ -24,6 +24,8 @@ from rollyard.client import encode, flow, results
 from rollyard.client.flow import Flow, Pause, Request
 from rollyard.client.site import Site
 from rollyard.rollouts import RolloutBatch
+
+T = TypeVar("T")
 
 # A wait is cut into calls of this length, because what lies between client and server may end an idle one.
 POLL_SECS_MAX = 50.0
@@ -151,25 +153,33 @@ def lease(site: Site, terms: LeaseTerms) -> Flow[results.Granted | None]:
 
 
 def wait_for_groups(site: Site, terms: LeaseTerms, reader: str) -> Flow[results.Granted | None]:
-    deadline = time.monotonic() + terms.wait_secs
+    asked = {"groups": terms.groups, "lease_seconds": terms.lease_secs, "reader": reader}
+    repeat = partial(take_back, site, reader)
+    return poll(site, "lease", asked, terms.wait_secs, results.Granted.read, repeat)
+
+
+def poll(
+    site: Site,
+    call: str,
+    asked: Mapping[str, Any],
+    wait_secs: float,
+    read: Callable[[bytes], T | None],
+    before_repeat: Callable[[], Flow[None]] | None = None,
+) -> Flow[T | None]:
+    """Makes a call that waits on the server, until it gives something or the wait is over."""
+    deadline = time.monotonic() + wait_secs
     for attempt in itertools.count():
         asked_at = time.monotonic()
-        wait_secs = min(max(0.0, deadline - asked_at), POLL_SECS_MAX)
-        asked = {
-            "groups": terms.groups,
-            "wait_seconds": wait_secs,
-            "lease_seconds": terms.lease_secs,
-            "reader": reader,
-        }
-        request = post(f"{site.run_path}/lease", asked, wait_secs=wait_secs)
-        answer = yield from flow.ask(site, request, before_repeat=partial(take_back, site, reader))
-        granted = answer.read(site, results.Granted.read)
-        if granted is not None:
-            return granted
+        secs = min(max(0.0, deadline - asked_at), POLL_SECS_MAX)
+        request = post(f"{site.run_path}/{call}", {**asked, "wait_seconds": secs}, wait_secs=secs)
+        answer = yield from flow.ask(site, request, before_repeat=before_repeat)
+        found = answer.read(site, read)
+        if found is not None:
+            return found
         if time.monotonic() >= deadline:
             return None
-        if time.monotonic() - asked_at < wait_secs / 2:
-            # A server that is about to stop answers early; the next one may have the groups.
+        if time.monotonic() - asked_at < secs / 2:
+            # A server that is about to stop answers early; the next one may have what is wanted.
             yield Pause(flow.pause_secs(attempt, answer))
     raise AssertionError("count() does not end")
 
@@ -186,32 +196,16 @@ class DrawTerms:
 
 
 def sample(site: Site, terms: DrawTerms) -> Flow[results.Sample | None]:
-    """Asks until the batch of the step is drawn or the wait is over.
-
-    One batch is drawn for a step, so that asking again, for whatever reason, gives the same.
-    """
-    deadline = time.monotonic() + terms.wait_secs
-    for attempt in itertools.count():
-        asked_at = time.monotonic()
-        wait_secs = min(max(0.0, deadline - asked_at), POLL_SECS_MAX)
-        asked = {
-            "step": terms.step,
-            "rollouts": terms.rollouts,
-            "process_id": terms.process_id,
-            "total_processes": terms.total_processes,
-            "wait_seconds": wait_secs,
-            "lease_seconds": terms.lease_secs,
-            "reader": terms.reader or f"{socket.gethostname()}:{os.getpid()}",
-        }
-        answer = yield from flow.ask(site, post(f"{site.run_path}/sample", asked, wait_secs=wait_secs))
-        drawn = answer.read(site, results.Sample.read)
-        if drawn is not None:
-            return drawn
-        if time.monotonic() >= deadline:
-            return None
-        if time.monotonic() - asked_at < wait_secs / 2:
-            yield Pause(flow.pause_secs(attempt, answer))
-    raise AssertionError("count() does not end")
+    """One batch is drawn for a step, so that asking again, for whatever reason, gives the same."""
+    asked = {
+        "step": terms.step,
+        "rollouts": terms.rollouts,
+        "process_id": terms.process_id,
+        "total_processes": terms.total_processes,
+        "lease_seconds": terms.lease_secs,
+        "reader": terms.reader or f"{socket.gethostname()}:{os.getpid()}",
+    }
+    return poll(site, "sample", asked, terms.wait_secs, results.Sample.read)
 
 
 def set_step(site: Site, step: int) -> Flow[results.Done]:

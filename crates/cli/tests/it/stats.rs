@@ -1,7 +1,7 @@
 //! What a server's runs are doing.
 
 use crate::program::{Outcome, Server, item, rollyard, run};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 
 fn stats(dir: &Path, url: &str, flags: &[&str]) -> Outcome {
@@ -33,6 +33,43 @@ fn one_look_prints_a_table_of_all_runs() {
     let outcome = stats(dir.path(), &server.url, &["--json"]);
     let runs: Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(runs[0]["books"]["admitted"], 5);
+}
+
+#[test]
+fn a_run_that_is_sampled_shows_its_pool_and_its_history_tells_of_draws() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let client = server.client();
+    let config = json!({"mode": "replay", "group_size": 2, "max_samples": 2});
+    assert_eq!(client.post("/api/runs", &json!({"name": "r", "config": config})).0, 201);
+    for (uid, reward) in [("a", 0.0), ("b", 1.0)] {
+        let source = json!({"env_name": "maths", "weight_version": 0, "response_length": 9});
+        let mut item = item(uid, "x", reward);
+        item.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+        assert_eq!(client.post("/runs/r/buffer/write", &item).0, 200);
+    }
+    assert_eq!(client.post("/api/runs/r/sample", &json!({"rollouts": 2, "step": 1})).0, 200);
+    assert_eq!(client.post("/api/runs/r/leases/0/ack", &json!({})).0, 200);
+    assert_eq!(client.post("/api/runs/r/commit", &json!({"step": 1})).0, 200);
+    let outcome = stats(dir.path(), &server.url, &["--run", "r"]);
+    for part in [
+        "pool of r: step 1, 2 to draw from (maths 2), 2 drawn of 2 inserted",
+        "pool of r: steps behind 1: 2, oldest ",
+        "pool of r: mean tokens generated / trained: maths 9 / 9",
+    ] {
+        assert!(outcome.stdout.contains(part), "{part:?} is not in {}", outcome.stdout);
+    }
+    let ask = |question: &[&str]| {
+        let mut program = rollyard(dir.path());
+        program.args(["ledger"]).args(question).args(["--run", "r", "--data", "data"]);
+        run(program).stdout
+    };
+    let story = ask(&["rollout", "a"]);
+    for part in ["can be sampled: 2 rollouts", "drawn for step 1", "is held, in the pool, drawn 1 time"] {
+        assert!(story.contains(part), "{part:?} is not in {story}");
+    }
+    let step = ask(&["step", "1"]);
+    assert!(step.contains("1 lease, 1 group, 2 rollouts"), "{step}");
 }
 
 #[test]

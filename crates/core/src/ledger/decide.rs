@@ -59,11 +59,7 @@ impl Ledger {
                 Some(floor) if *step < floor => {
                     Err(Refusal::TooFarBack { step: *step, floor, keep_commits: self.config.keep_commits })
                 }
-                _ => {
-                    let mut events: Events = smallvec![Event::Rewound { at: now, step: *step }];
-                    events.extend(self.ahead_after_rewind(*step, now));
-                    Ok(events)
-                }
+                _ => Ok(smallvec![Event::Rewound { at: now, step: *step }]),
             },
             Command::SetVersion { version } if self.version == Some(*version) => Ok(smallvec![]),
             Command::SetVersion { version } => {

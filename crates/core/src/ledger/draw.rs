@@ -7,7 +7,7 @@ use super::decide::Events;
 use super::event::{Admitted, Event, Origin};
 use super::group::Uid;
 use super::lease::Pick;
-use super::replay::{Member, Replay, facts};
+use super::replay::{Replay, facts};
 use super::{LeaseStatus, Ledger};
 use crate::ids::{GroupNo, LeaseNo, Time};
 use crate::pipeline::{self, DropReason};
@@ -105,10 +105,12 @@ impl Ledger {
         events
     }
 
-    /// What must leave the pool with the trainer at `step`: the stale, and the oldest of crowded environments.
+    /// What must leave the pool with the trainer at `step`: the stale, those of weights that a rewind took away, and
+    /// the oldest of crowded environments. Not all at once, if they are very many.
     pub(super) fn overdue(&self, step: i64, now: Time) -> Events {
         let Some(replay) = self.replay.as_deref() else { return smallvec![] };
-        let stale: Vec<_> = replay.pool.stale(step, secs(now)).take(DROPS_PER_COMMAND).collect();
+        let ahead = replay.pool.ahead().map(|id| (id, DropReason::FutureStep));
+        let stale: Vec<_> = replay.pool.stale(step, secs(now)).chain(ahead).take(DROPS_PER_COMMAND).collect();
         let drop = |(id, reason)| {
             let uid = replay.pool.get(id)?.item;
             let group = replay.members.get(&uid)?.group;
@@ -121,6 +123,8 @@ impl Ledger {
                 .collect();
             // The pool gives those of one step in no order that a snapshot would keep.
             drops.sort_unstable_by_key(|(uid, _)| *uid);
+            // One of lost weights may be too old besides.
+            drops.dedup_by_key(|(uid, _)| *uid);
             return drops.into_iter().map(|(_, event)| event).collect();
         }
         let capacity = replay.pool.rules().capacity.get();
@@ -217,22 +221,6 @@ impl Ledger {
             return Err(ReplayError::BandTooNarrow { count: batch as u64, band }.into());
         }
         Ok(())
-    }
-
-    /// Rollouts of weights that a rewind takes away.
-    pub(super) fn ahead_after_rewind(&self, step: u64, now: Time) -> Events {
-        let Some(replay) = self.replay.as_deref() else { return smallvec![] };
-        let step = replay.state_at(step).step;
-        let ahead = replay.order().into_iter().filter_map(|uid| Some((uid, replay.members.get(&uid)?)));
-        ahead
-            .filter(|(_, member)| member.facts().weight_step > step)
-            .map(|(uid, Member { group, .. })| Event::RolloutDropped {
-                at: now,
-                group: *group,
-                uid,
-                reason: DropReason::FutureStep,
-            })
-            .collect()
     }
 
     /// A mode can only be changed while nothing would have to change with it.

@@ -270,7 +270,7 @@ impl Replay {
 
     /// When something must leave the pool.
     pub(super) fn next_deadline(&self) -> Option<Time> {
-        if !self.crowded.is_empty() || self.pool.has_old_steps() {
+        if !self.crowded.is_empty() || self.pool.has_wrong_steps() {
             return Some(Time(0));
         }
         // A float to integer cast saturates, and what is before 1970 is due.

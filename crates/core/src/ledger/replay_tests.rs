@@ -279,6 +279,8 @@ fn a_rewind_drops_what_only_later_weights_could_have_sampled() {
     }
     yard.run(Command::Rewind { step: 2 }).unwrap();
     assert_eq!(yard.ledger.step(), Some(2));
+    assert_eq!(yard.ledger.next_deadline(), Some(Time(0)));
+    yard.run(Command::Tick).unwrap();
     assert_eq!(yard.dropped(DropReason::FutureStep), 1);
     assert_eq!(yard.ledger.replay_stats().unwrap().size, 2);
 }

@@ -153,12 +153,7 @@ impl Buffer {
     /// the others were used is not undone; the yard does that.
     pub fn rewind(&mut self, step: i64, now: f64) -> usize {
         self.pool.set_step(step);
-        let ahead: Vec<EntryId> = self
-            .pool
-            .entries()
-            .filter(|(_, _, entry)| entry.facts.weight_step > step)
-            .map(|(_, id, _)| id)
-            .collect();
+        let ahead: Vec<EntryId> = self.pool.ahead().collect();
         for id in &ahead {
             self.drop_entry(*id, DropReason::FutureStep);
         }

@@ -179,7 +179,7 @@ impl<T> Pool<T> {
     }
 
     /// The live entries that could not be picked with the trainer at `step`, each with the reason. Costs what it
-    /// returns. Those ahead of the trainer, which only going back leaves behind, are not among them.
+    /// returns. Those ahead of the trainer are for [`Pool::ahead`].
     pub fn stale(&self, step: i64, now: f64) -> impl Iterator<Item = (EntryId, DropReason)> + '_ {
         let by_step = self.by_step.up_to(step.saturating_sub(1));
         let due = self.rules.age_secs_max.map(|age| now - age).unwrap_or(f64::NEG_INFINITY);
@@ -194,9 +194,21 @@ impl<T> Pool<T> {
         })
     }
 
-    /// Whether a live entry is too many steps behind the trainer.
-    pub fn has_old_steps(&self) -> bool {
-        self.by_step.first_key().is_some_and(|until| until < self.step)
+    /// The live entries of weights that the trainer does not have, which only going back leaves behind. Where there
+    /// are any, this looks at all entries.
+    pub fn ahead(&self) -> impl Iterator<Item = EntryId> + '_ {
+        let any = self.has_ahead();
+        let live = self.entries().take_while(move |_| any).filter(|(_, id, _)| self.is_live(*id));
+        live.filter(|(_, _, entry)| entry.facts.weight_step > self.step).map(|(_, id, _)| id)
+    }
+
+    /// Whether a live entry is too many steps behind the trainer, or ahead of it.
+    pub fn has_wrong_steps(&self) -> bool {
+        self.by_step.first_key().is_some_and(|until| until < self.step) || self.has_ahead()
+    }
+
+    fn has_ahead(&self) -> bool {
+        self.by_weights.last_key_value().is_some_and(|(weights, _)| *weights > self.step)
     }
 
     /// When the next live entry is too old, if any ever is; to the millisecond, and not before.
