@@ -195,6 +195,7 @@ impl Buffer {
         self.draws += 1;
         self.flow.sampled += count as u64;
         self.fetch(&picks);
+        self.count_trained(&picks);
         let mut rows: Vec<Sampled> = picks.into_iter().filter_map(|id| self.take(id)).collect();
         let mut advantages: Vec<f64> = rows.iter().map(|row| f64::from(row.advantage)).collect();
         self.config.advantage.over_batch(&mut advantages);
@@ -312,14 +313,25 @@ impl Buffer {
         std::hint::black_box(references);
     }
 
+    /// One environment after the other: finding its counts costs more than counting a row.
+    fn count_trained(&mut self, picks: &[EntryId]) {
+        let length = |id: &EntryId| Some((self.pool.env_no(*id)?, self.pool.get(*id)?.item.response_len));
+        let mut drawn: Vec<(u32, u32)> = picks.iter().filter_map(length).collect();
+        drawn.sort_unstable();
+        for same in drawn.chunk_by(|one, next| one.0 == next.0) {
+            let Some(env) = same.first().and_then(|(no, _)| self.pool.env_name(*no)) else { continue };
+            let sides = self.census.of(env);
+            for (_, len) in same {
+                sides.trained.add(u64::from(*len));
+            }
+        }
+    }
+
     fn take(&mut self, id: EntryId) -> Option<Sampled> {
         self.pool.take(id);
         let entry = self.pool.get(id)?;
-        let Held { rollout, advantage, response_len } = entry.item.clone();
+        let Held { rollout, advantage, .. } = entry.item.clone();
         let row = Sampled { advantage, used: entry.used, rollout };
-        if let Some(env) = self.pool.env_of(id) {
-            self.census.of(env).trained.add(u64::from(response_len));
-        }
         if !self.pool.is_live(id) {
             self.pool.remove(id);
             self.flow.removed += 1;

@@ -137,9 +137,13 @@ impl<T> Pool<T> {
         self.entries.get(id.0 as usize)?.as_ref()
     }
 
-    /// The environment of an entry.
-    pub fn env_of(&self, id: EntryId) -> Option<&str> {
-        self.labels.get(self.get(id)?.env as usize).map(|label| &**label)
+    /// The number of an entry's environment.
+    pub fn env_no(&self, id: EntryId) -> Option<u32> {
+        Some(self.get(id)?.env)
+    }
+
+    pub fn env_name(&self, no: u32) -> Option<&str> {
+        self.labels.get(no as usize).map(|label| &**label)
     }
 
     pub fn is_live(&self, id: EntryId) -> bool {
