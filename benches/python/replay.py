@@ -123,7 +123,7 @@ def sample_and_step(count: int, rounds: int) -> None:
     what = f"sample {BATCH} of {count:,}"
     row(f"{what}: sample_rollouts()", times["theirs"], times["rows"], "200")
     row(f"{what}: and the rollout of each row", times["theirs"], times["looked at"], "")
-    row(f"{what}: picked, no Python objects", times["theirs"], times["picked"], "")
+    row(f"{what}: picked, no Python objects", times["theirs"], times["picked"], "200")
 
     step = {"ours": STEPS - 1, "theirs": STEPS - 1}
 
