@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 const RUN: &str = "/api/runs/sampled";
 const BATCH: usize = 6;
 const MAX_SAMPLES: u64 = 3;
+const KEEP_COMMITS: usize = 4;
 
 #[test]
 fn every_use_is_counted_right_when_the_server_is_killed_between_sample_and_commit() {
@@ -65,7 +66,7 @@ fn every_use_is_counted_right_when_the_server_is_killed_between_sample_and_commi
 fn make_run(client: &Client) {
     let config = json!({
         "mode": "replay", "group_size": 2, "max_samples": MAX_SAMPLES, "max_rollout_step_delay": -1,
-        "max_rollout_timestamp_delay": -1, "keep_commits": 4, "seed": 11,
+        "max_rollout_timestamp_delay": -1, "keep_commits": KEEP_COMMITS, "seed": 11,
     });
     let (status, answer) = client.post("/api/runs", &json!({"name": "sampled", "config": config}));
     assert!(matches!(status, 200 | 201), "{answer}");
@@ -116,6 +117,9 @@ struct Trainer {
     phase: Phase,
     /// By step: what was drawn for it and not rewound.
     batches: BTreeMap<u64, Vec<String>>,
+    /// The last steps that were committed and not rewound over, and the one before which nothing can be.
+    commits: Vec<u64>,
+    floor: u64,
     dice: Dice,
 }
 
@@ -144,8 +148,15 @@ impl Trainer {
         let Some((status, answer)) = answer else { return false };
         assert_eq!(status, 200, "{:?}: {answer}", self.phase);
         match self.phase {
-            Phase::Commit => self.step += 1,
+            Phase::Commit => {
+                self.commits.push(self.step);
+                if self.commits.len() > KEEP_COMMITS {
+                    self.floor = self.commits.remove(0);
+                }
+                self.step += 1;
+            }
             Phase::Rewind { to } => {
+                self.commits.retain(|step| *step <= to);
                 self.step = to + 1;
                 drop(self.batches.split_off(&self.step));
             }
@@ -153,7 +164,7 @@ impl Trainer {
         }
         self.phase = next;
         if next == Phase::Sample && self.step > 5 && self.dice.roll(8) == 0 {
-            self.phase = Phase::Rewind { to: self.step - 1 - self.dice.roll(3) };
+            self.phase = Phase::Rewind { to: (self.step - 1 - self.dice.roll(3)).max(self.floor) };
         }
         true
     }
