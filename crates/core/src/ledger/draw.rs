@@ -52,18 +52,7 @@ impl Ledger {
     /// May another group of so many be begun? One that was begun may always be completed.
     pub(super) fn check_pace(&self, group_len: usize) -> Result<(), Refusal> {
         let Some(replay) = self.replay.as_deref() else { return Ok(()) };
-        let (limiter, flow, count) = (self.config.limiter()?, replay.flow, group_len as u64);
-        if limiter.never_inserts(count) {
-            return Err(
-                ReplayError::BandTooNarrow { count, band: limiter.max_diff - limiter.min_diff }.into()
-            );
-        }
-        if limiter.can_insert(flow, count) {
-            return Ok(());
-        }
-        let Flow { inserted, sampled, .. } = flow;
-        let samples_per_insert = limiter.samples_per_insert;
-        Err(ReplayError::Paced { count, inserted, sampled, samples_per_insert }.into())
+        Ok(self.config.limiter()?.check_insert(replay.flow, group_len as u64)?)
     }
 
     /// A group that is worth training on goes into the pool, with `new` as its last member.
@@ -181,11 +170,13 @@ impl Ledger {
         if !overdue.is_empty() {
             return Ok(overdue);
         }
-        self.check_batch(replay, draw.count)?;
+        let limiter = self.config.limiter()?;
+        replay.pool.check_batch(draw.count, &replay.census)?;
+        limiter.check_batch(draw.count)?;
         let size = replay.pool.size() as u64;
         // What can be sampled is the pool, not groups that are still open.
         let flow = Flow { removed: replay.flow.inserted.saturating_sub(size), ..replay.flow };
-        if !self.config.limiter()?.can_sample(flow, draw.count as u64) {
+        if !limiter.can_sample(flow, draw.count as u64) {
             return Ok(smallvec![]);
         }
         let mut chance = Chance::of(self.config.seed, replay.draws);
@@ -204,23 +195,6 @@ impl Ledger {
             until,
             reader: terms.reader.clone(),
         }])
-    }
-
-    /// Waiting for a batch that can never be drawn would be waiting for ever.
-    fn check_batch(&self, replay: &Replay, batch: usize) -> Result<(), Refusal> {
-        let (size, capacity) = (replay.pool.size(), replay.pool.rules().capacity.get());
-        // Every environment there ever was: one that is empty now may fill again.
-        let envs = replay.census.envs().count();
-        let full = envs > 0 && replay.census.envs().all(|(env, _)| replay.pool.env_size(env) >= capacity);
-        if full && size < batch {
-            return Err(ReplayError::BatchTooLarge { batch, envs, capacity, size }.into());
-        }
-        let limiter = self.config.limiter()?;
-        if limiter.never_samples(batch as u64) {
-            let band = limiter.max_diff - limiter.min_diff;
-            return Err(ReplayError::BandTooNarrow { count: batch as u64, band }.into());
-        }
-        Ok(())
     }
 
     /// A mode can only be changed while nothing would have to change with it.

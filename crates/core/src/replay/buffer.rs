@@ -111,10 +111,7 @@ impl Buffer {
             let expected = format!("below total_processes ({total_processes})");
             return Err(ReplayError::setting("process_id", process_id, &expected));
         }
-        if config.limiter.never_samples(config.share.global() as u64) {
-            let band = config.limiter.max_diff - config.limiter.min_diff;
-            return Err(ReplayError::BandTooNarrow { count: config.share.global() as u64, band });
-        }
+        config.limiter.check_batch(config.share.global())?;
         Ok(Self {
             pool: Pool::new(config.rules.clone()),
             config,
@@ -167,7 +164,7 @@ impl Buffer {
             weighed.push(self.weigh(nth, group)?);
         }
         let count: u64 = weighed.iter().map(|group| group.len() as u64).sum();
-        self.check_pace(count)?;
+        self.config.limiter.check_insert(self.flow, count)?;
         let before = self.dropped.clone();
         let mut inserted = 0;
         for group in weighed {
@@ -186,7 +183,7 @@ impl Buffer {
         self.expire(now);
         let share = self.config.share;
         let count = share.global();
-        self.check_size(count)?;
+        self.pool.check_batch(count, &self.census)?;
         if !self.config.limiter.can_sample(self.flow, count as u64) {
             return Ok(None);
         }
@@ -250,18 +247,6 @@ impl Buffer {
         held.collect()
     }
 
-    fn check_pace(&self, count: u64) -> Result<(), ReplayError> {
-        let limiter = &self.config.limiter;
-        if limiter.can_insert(self.flow, count) {
-            return Ok(());
-        }
-        if limiter.never_inserts(count) {
-            return Err(ReplayError::BandTooNarrow { count, band: limiter.max_diff - limiter.min_diff });
-        }
-        let Flow { inserted, sampled, .. } = self.flow;
-        Err(ReplayError::Paced { count, inserted, sampled, samples_per_insert: limiter.samples_per_insert })
-    }
-
     fn add_group(&mut self, group: Vec<Held>, now: f64) -> usize {
         self.groups += 1;
         let rewards: Vec<f64> = group.iter().map(|held| held.rollout.episode_reward).collect();
@@ -292,17 +277,6 @@ impl Buffer {
             let Some(oldest) = self.pool.oldest(env).next() else { return };
             self.drop_entry(oldest, DropReason::Capacity);
         }
-    }
-
-    /// Waiting helps only while some environment has room.
-    fn check_size(&self, batch: usize) -> Result<(), ReplayError> {
-        let (size, capacity) = (self.pool.size(), self.config.rules.capacity.get());
-        let envs = self.pool.env_sizes().count();
-        let full = envs > 0 && self.pool.env_sizes().all(|(_, size)| size >= capacity);
-        if full && size < batch {
-            return Err(ReplayError::BatchTooLarge { batch, envs, capacity, size });
-        }
-        Ok(())
     }
 
     /// Reads what taking these will write: the processor fetches memory for many reads at once, but counts

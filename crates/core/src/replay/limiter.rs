@@ -89,15 +89,29 @@ impl Limiter {
             || (flow.inserted + count) as f64 * self.samples_per_insert - flow.sampled as f64 <= self.max_diff
     }
 
-    /// So many at once could never be inserted, however much is sampled before.
-    pub fn never_inserts(&self, count: u64) -> bool {
-        count > self.min_size_to_sample
-            && count as f64 * self.samples_per_insert > self.max_diff - self.min_diff
+    /// May so many be inserted at once: now, later, or never?
+    pub fn check_insert(&self, flow: Flow, count: u64) -> Result<(), ReplayError> {
+        if self.can_insert(flow, count) {
+            return Ok(());
+        }
+        let needed = count as f64 * self.samples_per_insert;
+        if count > self.min_size_to_sample && needed > self.band() {
+            return Err(ReplayError::BandTooNarrow { count, band: self.band() });
+        }
+        let (Flow { inserted, sampled, .. }, samples_per_insert) = (flow, self.samples_per_insert);
+        Err(ReplayError::Paced { count, inserted, sampled, samples_per_insert })
     }
 
     /// So many at once could never be sampled, however much is inserted before.
-    pub fn never_samples(&self, count: u64) -> bool {
-        count as f64 > self.max_diff - self.min_diff
+    pub fn check_batch(&self, count: usize) -> Result<(), ReplayError> {
+        if count as f64 > self.band() {
+            return Err(ReplayError::BandTooNarrow { count: count as u64, band: self.band() });
+        }
+        Ok(())
+    }
+
+    fn band(&self) -> f64 {
+        self.max_diff - self.min_diff
     }
 
     pub fn can_sample(&self, flow: Flow, count: u64) -> bool {

@@ -10,7 +10,9 @@
 
 use std::collections::BTreeMap;
 
+use super::ReplayError;
 use super::buckets::Buckets;
+use super::census::Census;
 use super::chance::Chance;
 use super::draw::{Priorities, Recency, SumTree, Uniform, without_replacement};
 use super::rules::{Balance, Rules, Select};
@@ -324,6 +326,15 @@ impl<T> Pool<T> {
             .collect();
         // In the order in which the environments were drawn: any part of the batch is a fair one.
         Some(order.into_iter().filter_map(|env| picked.get_mut(env)?.next()).map(EntryId).collect())
+    }
+
+    /// Waiting for a batch helps only while some environment has room; `census` knows every one there ever was, and
+    /// one that is empty now may fill again.
+    pub fn check_batch(&self, batch: usize, census: &Census) -> Result<(), ReplayError> {
+        let (size, capacity) = (self.live, self.rules.capacity.get());
+        let envs = census.envs().count();
+        let full = size < batch && envs > 0 && census.envs().all(|(env, _)| self.env_size(env) >= capacity);
+        if full { Err(ReplayError::BatchTooLarge { batch, envs, capacity, size }) } else { Ok(()) }
     }
 
     fn environment(&self, env: &str) -> Option<&Environment> {
