@@ -1,0 +1,56 @@
+//! What an answer is worth.
+
+use futures_util::future::BoxFuture;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::episode::{Context, Data};
+use crate::generate::Message;
+
+/// What is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged<'a> {
+    pub data: &'a Data,
+    pub context: &'a Context,
+    /// The text that was given and the text that was answered (the last answer, in a conversation).
+    pub prompt: &'a str,
+    pub completion: &'a str,
+    pub prompt_ids: &'a [i32],
+    pub completion_ids: &'a [i32],
+    /// The whole conversation.
+    pub messages: &'a [Message],
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RewardError {
+    #[error("the reward of {by} is {value}, but must be a finite number")]
+    NotFinite { by: String, value: f64 },
+    #[error("{by} returned {found}, but must return a number")]
+    NotANumber { by: String, found: String },
+    /// The data lacks what the reward needs.
+    #[error("{by}: {message}")]
+    BadData { by: String, message: String },
+    /// It broke, and may not the next time.
+    #[error("{by} failed: {message}")]
+    Failed { by: String, message: String },
+    #[error("{by} did not answer within {secs} s")]
+    Timeout { by: String, secs: f64 },
+}
+
+impl RewardError {
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Timeout { .. })
+    }
+}
+
+pub trait Reward: Send + Sync + fmt::Debug {
+    /// A finite number, or why there is none.
+    fn score<'a>(&'a self, judged: Judged<'a>) -> BoxFuture<'a, Result<f64, RewardError>>;
+}
+
+pub type SharedReward = Arc<dyn Reward>;
+
+/// The reward if it is one: nothing that is not a finite number gets any further.
+pub fn finite(by: &str, value: f64) -> Result<f64, RewardError> {
+    if value.is_finite() { Ok(value) } else { Err(RewardError::NotFinite { by: by.to_owned(), value }) }
+}
