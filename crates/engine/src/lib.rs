@@ -1,9 +1,13 @@
 //! How rollouts are made: engines are called, workflows run on them, an executor keeps the pace.
 //!
 //! Read in this order. [`generate`] says what an engine is asked and what it answers. An [`episode`] is one
-//! run of a workflow on one prompt, scored by a [`reward`].
+//! run of a workflow on one prompt, scored by a [`reward`]. A [`group`] is a prompt's episodes side by side, and the
+//! [`executor`] begins as many groups as will still be fresh when they are read.
 
 pub mod generate;
 
 pub mod episode;
 pub mod reward;
+
+pub mod executor;
+pub mod group;
