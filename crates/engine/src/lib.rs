@@ -3,6 +3,7 @@
 //! Read in this order. [`generate`] says what an engine is asked and what it answers. An [`episode`] is one
 //! run of a workflow on one prompt, scored by a [`reward`]. A [`group`] is a prompt's episodes side by side, and the
 //! [`executor`] begins as many groups as will still be fresh when they are read.
+//! What was made goes back to the caller or to a [`sink`].
 
 pub mod generate;
 
@@ -11,3 +12,5 @@ pub mod reward;
 
 pub mod executor;
 pub mod group;
+
+pub mod sink;
