@@ -1,9 +1,11 @@
 //! How rollouts are made: engines are called, workflows run on them, an executor keeps the pace.
 //!
 //! Read in this order. [`generate`] says what an engine is asked and what it answers. An [`episode`] is one
-//! run of a workflow on one prompt, scored by a [`reward`].
+//! run of a workflow on one prompt, scored by a [`reward`]; [`workflow`] has the ones that need no code of the
+//! user's.
 
 pub mod generate;
 
 pub mod episode;
 pub mod reward;
+pub mod workflow;

@@ -1,4 +1,10 @@
 //! What an answer is worth.
+//!
+//! A [`Reward`] is a Rust function ([`reward_fn`]).
+
+mod function;
+
+pub use function::reward_fn;
 
 use futures_util::future::BoxFuture;
 use std::fmt;
