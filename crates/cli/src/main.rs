@@ -2,7 +2,7 @@
 //!
 //! [`serve`] runs the server. What it is told comes from flags, the environment and a file, and is put
 //! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
-//! into its log, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it, and [`demo`]
+//! into its log, [`run`] makes rollouts with an engine, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it, and [`demo`]
 //! puts it through its paces.
 
 mod serve;
@@ -11,11 +11,13 @@ mod settings;
 mod assign_ids;
 mod demo;
 mod ledger;
+mod run;
 mod stats;
 mod tokens;
 
 mod client;
 mod lines;
+mod model;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -39,6 +41,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Arguments),
+    Run(Box<run::Arguments>),
     Stats(stats::Arguments),
     Ledger(ledger::Arguments),
     AssignIds(assign_ids::Arguments),
@@ -49,6 +52,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
