@@ -189,10 +189,12 @@ impl Drop for Trial {
 fn base_url(url: &str) -> Result<Url, EngineError> {
     let bad =
         |reason: &str| EngineError::BadRequest(format!("this is no address of a server ({reason}): {url}"));
-    let written = url.trim().trim_end_matches('/');
-    let written = written.strip_suffix("/v1").unwrap_or(written);
-    let full = if written.contains("://") { format!("{written}/") } else { format!("http://{written}/") };
-    let parsed = Url::parse(&full).map_err(|error| bad(&error.to_string()))?;
+    let written = url.trim();
+    let full = if written.contains("://") { written.to_owned() } else { format!("http://{written}") };
+    let mut parsed = Url::parse(&full).map_err(|error| bad(&error.to_string()))?;
+    let path = parsed.path().trim_end_matches('/');
+    let path = format!("{}/", path.strip_suffix("/v1").unwrap_or(path));
+    parsed.set_path(&path);
     match parsed.scheme() {
         "http" | "https" => Ok(parsed),
         other => Err(bad(&format!("{other} is neither http nor https"))),
