@@ -2,10 +2,12 @@
 //!
 //! Read in this order. [`generate`] says what an engine is asked and what it answers. An [`episode`] is one
 //! run of a workflow on one prompt, scored by a [`reward`]; [`workflow`] has the ones that need no code of the
-//! user's.
+//! user's. Rewards and tools that are programs are run by [`command`].
 
 pub mod generate;
 
 pub mod episode;
 pub mod reward;
 pub mod workflow;
+
+pub mod command;
