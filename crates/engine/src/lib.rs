@@ -11,6 +11,7 @@ pub mod clients;
 
 pub mod episode;
 pub mod reward;
+pub mod tool;
 pub mod workflow;
 
 pub mod executor;

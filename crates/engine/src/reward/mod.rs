@@ -1,12 +1,24 @@
 //! What an answer is worth.
 //!
-//! A [`Reward`] is a Rust function ([`reward_fn`]) or the verifier of [`maths`].
+//! A [`Reward`] is the verifier of [`maths`], a comparison with the truth ([`ExactReward`]), a Rust function
+//! ([`reward_fn`]), a program ([`CommandReward`]) or a server ([`HttpReward`]). [`RewardSpec`] reads which one is
+//! meant from a text.
 
+mod command;
+mod exact;
 mod function;
+mod http;
 pub mod maths;
+mod reply;
+mod spec;
 mod truth;
 
+pub use command::CommandReward;
+pub use exact::{ExactReward, NoReward};
 pub use function::reward_fn;
+pub use http::{HttpReward, HttpRewardConfig};
+pub use maths::MathsReward;
+pub use spec::{RewardSpec, RewardSpecError, named};
 pub use truth::TRUTH_FIELDS;
 
 use futures_util::future::BoxFuture;

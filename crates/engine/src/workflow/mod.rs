@@ -11,7 +11,7 @@ mod render;
 mod single_turn;
 
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 
 pub use opening::Opening;
 pub use single_turn::SingleTurn;
