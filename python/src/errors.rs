@@ -22,9 +22,14 @@ macro_rules! exceptions {
 
 exceptions!(
     BatchError,
+    EngineError,
+    EngineTimeoutError,
+    EngineUnreachableError,
     MaskError,
+    NotExactError,
     PacedError,
     ReplayError,
+    RequestError,
     RolloutError,
     StorageError,
     TemplateError,
