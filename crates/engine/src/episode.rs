@@ -10,7 +10,7 @@ use rollyard_core::rollout::Rollout;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::generate::{EngineError, Message, Segment, SharedEngine};
 use crate::reward::RewardError;
@@ -40,16 +40,26 @@ impl Context {
 #[derive(Clone, Debug)]
 pub struct Data {
     json: Box<RawValue>,
-    fields: Map<String, Value>,
+    /// Read when it is first asked for: a hundred thousand prompts that wait take no more than their text.
+    fields: OnceLock<Map<String, Value>>,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("not a JSON object: {0}")]
-pub struct DataError(#[from] serde_json::Error);
+pub enum DataError {
+    #[error("not JSON: {0}")]
+    NotJson(#[from] serde_json::Error),
+    #[error("{0}, but must be a JSON object")]
+    NotAnObject(String),
+}
 
 impl Data {
     pub fn parse(json: &str) -> Result<Self, DataError> {
-        Ok(Self { fields: serde_json::from_str(json)?, json: serde_json::from_str(json)? })
+        let json: Box<RawValue> = serde_json::from_str(json)?;
+        if json.get().starts_with('{') {
+            return Ok(Self { json, fields: OnceLock::new() });
+        }
+        let start: String = json.get().chars().take(40).collect();
+        Err(DataError::NotAnObject(start))
     }
 
     /// The text it was read from.
@@ -58,11 +68,11 @@ impl Data {
     }
 
     pub fn fields(&self) -> &Map<String, Value> {
-        &self.fields
+        self.fields.get_or_init(|| serde_json::from_str(self.json.get()).unwrap_or_default())
     }
 
     pub fn get(&self, field: &str) -> Option<&Value> {
-        self.fields.get(field)
+        self.fields().get(field)
     }
 }
 
