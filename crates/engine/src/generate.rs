@@ -144,6 +144,8 @@ pub enum EngineError {
     BadAnswer { reason: String, url: String },
     #[error("the engine gives no {what}, but exact tokens were asked for; {hint}: {url}")]
     NotExact { what: &'static str, hint: &'static str, url: String },
+    #[error("the engine interrupted the generation {times} times in a row without a new token: {url}")]
+    Interrupted { times: u32, url: String },
     #[error("{0}")]
     BadRequest(String),
     #[error("the engine is closed")]
@@ -154,7 +156,7 @@ impl EngineError {
     /// Whether asking again may help. Generation changes nothing on the server, so it may always be repeated.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Timeout { .. } => true,
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Interrupted { .. } => true,
             Self::Refused { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504),
             Self::BadAnswer { .. } | Self::NotExact { .. } | Self::BadRequest(_) | Self::Closed => false,
         }

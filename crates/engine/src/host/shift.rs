@@ -238,7 +238,7 @@ async fn one_life(both: &Both, place: usize, mut closed: watch::Receiver<bool>) 
     worker.tell(|_| start.frame());
     let mut was_ready = false;
     let coming_up = async {
-        let error = match timeout(config.start_timeout, ready.answer()).await {
+        match timeout(config.start_timeout, ready.answer()).await {
             Ok(Ok(Answer::Raised(raised))) => HostError::Failing(raised.told),
             // The other branch knows why it ended.
             Ok(Err(_)) => std::future::pending().await,
@@ -251,8 +251,7 @@ async fn one_life(both: &Both, place: usize, mut closed: watch::Receiver<bool>) 
                 let secs = config.start_timeout.as_secs_f64();
                 HostError::Failing(format!("not ready within {secs} s"))
             }
-        };
-        error
+        }
     };
     let error = tokio::select! {
         why = running.run(&worker, both.stats, until_closed(&mut closed)) => HostError::Lost(why),

@@ -1,0 +1,193 @@
+//! Gets one answer out of the fleet: waits while paused, chooses a server, and asks again if that may help.
+
+use bytes::Bytes;
+use reqwest::Method;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::backoff::Backoff;
+use super::cancel::Canceller;
+use super::config::{Dialect, EngineConfig};
+use super::fleet::{Choice, Fleet};
+use super::gate::Gate;
+use super::http::{Failure, Http};
+use super::server::Server;
+use super::version::CurrentVersion;
+use crate::generate::EngineError;
+
+/// A server that was away answers this soon when asked how it is, or it is still away.
+const TRIAL: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) http: Http,
+    pub(super) fleet: Fleet,
+    pub(super) gate: Gate,
+    pub(super) version: CurrentVersion,
+    canceller: Canceller,
+    dialect: Dialect,
+    attempts: u32,
+    backoff: Backoff,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Tokens,
+    Chat,
+    Models,
+}
+
+/// What came back, and what was known when it was asked for.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) bytes: Bytes,
+    /// Pinned before the request was sent.
+    pub(super) version: i32,
+    server: Arc<Server>,
+    call: Call,
+}
+
+impl Reply {
+    pub(super) fn url(&self) -> &str {
+        match self.call {
+            Call::Tokens => self.server.tokens.as_str(),
+            Call::Chat => self.server.chat.as_str(),
+            Call::Models => self.server.base.as_str(),
+        }
+    }
+
+    /// Counts an answer that could not be used as a failure of its server.
+    pub(super) fn refuse(&self, flaw: super::answer::Flaw) -> EngineError {
+        let error = flaw.at(self.url());
+        self.server.failed(&error, None);
+        error
+    }
+}
+
+/// Names every request that is sent on behalf of one generation.
+///
+/// SGLang aborts every request whose name *begins* with the one it is given, so no name may begin with
+/// another: they end in a number of fixed length.
+#[derive(Debug)]
+pub(super) struct Names {
+    rid: String,
+    sent: u32,
+}
+
+impl Names {
+    pub(super) fn new(rid: String) -> Self {
+        Self { rid, sent: 0 }
+    }
+
+    fn next(&mut self) -> String {
+        let name = format!("{}-{:06}", self.rid, self.sent);
+        self.sent += 1;
+        name
+    }
+}
+
+impl Line {
+    pub(super) fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+        let http = Http::new(config)?;
+        Ok(Self {
+            canceller: Canceller::new(http.clone()),
+            http,
+            fleet: Fleet::new(config)?,
+            gate: Gate::default(),
+            version: CurrentVersion::default(),
+            dialect: config.dialect,
+            attempts: config.attempts,
+            backoff: config.backoff(),
+        })
+    }
+
+    /// `question` is given the name of the request and writes its body.
+    pub(super) async fn ask(
+        &self,
+        call: Call,
+        names: &mut Names,
+        session: Option<&str>,
+        question: impl Fn(&str) -> Vec<u8>,
+    ) -> Result<Reply, EngineError> {
+        let mut failed_at = None;
+        let mut failed = 0;
+        loop {
+            self.gate.passed().await;
+            let Some(Choice { server, index, trial }) = self.fleet.choose(session, failed_at) else {
+                return Err(EngineError::Closed);
+            };
+            if let Some(trial) = trial {
+                let is_back = self.is_back(&server).await;
+                drop(trial);
+                if !is_back {
+                    failed_at = Some(index);
+                    continue;
+                }
+            }
+            let name = names.next();
+            let body = question(&name);
+            let version = self.version.get();
+            let Failure { error, retry_after } = match self.send(call, &server, name, body).await {
+                Ok(bytes) => {
+                    server.succeeded();
+                    return Ok(Reply { bytes, version, server, call });
+                }
+                Err(failure) => failure,
+            };
+            server.failed(&error, retry_after);
+            failed += 1;
+            if failed >= self.attempts || !error.may_pass() {
+                return Err(error);
+            }
+            let wait = self.backoff.after(failed);
+            tracing::debug!(%error, ?wait, failed, "an engine is asked again");
+            // What the server asks for counts where there is no other one to go to.
+            let alone = self.fleet.servers().len() == 1;
+            tokio::time::sleep(retry_after.filter(|_| alone).map_or(wait, |told| told.max(wait))).await;
+            failed_at = Some(index);
+        }
+    }
+
+    async fn send(
+        &self,
+        call: Call,
+        server: &Arc<Server>,
+        name: String,
+        body: Vec<u8>,
+    ) -> Result<Bytes, Failure> {
+        let _lease = server.lease();
+        match call {
+            Call::Models => self.http.ask(Method::GET, &server.path("v1/models")?, "", Duration::MAX).await,
+            Call::Chat => self.http.post(&server.chat, body).await,
+            Call::Tokens if self.dialect == Dialect::Sglang => {
+                let guard = self.canceller.guard(server.path("abort_request")?, name);
+                let answer = self.http.post(&server.tokens, body).await;
+                // After a timeout the server still computes, and is told to stop as well.
+                if !matches!(&answer, Err(Failure { error: EngineError::Timeout { .. }, .. })) {
+                    guard.answered();
+                }
+                answer
+            }
+            Call::Tokens => self.http.post(&server.tokens, body).await,
+        }
+    }
+
+    /// Asks a server that failed before whether it is well.
+    async fn is_back(&self, server: &Server) -> bool {
+        let answer = match server.path("health") {
+            Ok(url) => self.http.ask(Method::GET, &url, "", TRIAL).await,
+            Err(error) => Err(error.into()),
+        };
+        match answer {
+            // Not every server has this call; one that says so is there.
+            Ok(_) | Err(Failure { error: EngineError::Refused { status: 404 | 405, .. }, .. }) => {
+                server.succeeded();
+                true
+            }
+            Err(Failure { error, retry_after }) => {
+                server.failed(&error, retry_after);
+                false
+            }
+        }
+    }
+}

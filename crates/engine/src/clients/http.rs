@@ -1,0 +1,136 @@
+//! One question to one server over HTTP.
+//!
+//! Connections are kept and reused, without a proxy in between: engines stand in the same cluster.
+
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Method, Url};
+use std::error::Error;
+use std::time::Duration;
+
+use super::config::EngineConfig;
+use crate::generate::EngineError;
+
+/// An error page can be long; its beginning tells what is wrong.
+const MESSAGE_CHARS: usize = 300;
+
+#[derive(Clone, Debug)]
+pub(super) struct Http {
+    client: Client,
+    timeout: Duration,
+}
+
+/// An error, and when the server said that it will be well again.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: EngineError,
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self { error, retry_after: None }
+    }
+}
+
+impl Http {
+    pub(super) fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+        // Whoever came first has chosen, and that is as good.
+        let _chosen = rustls::crypto::ring::default_provider().install_default();
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &config.api_key {
+            let mut value = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
+                EngineError::BadRequest("`api_key` has characters that HTTP cannot carry".into())
+            })?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let client = Client::builder()
+            .http1_only()
+            .no_proxy()
+            .tcp_nodelay(true)
+            .connect_timeout(config.connect_timeout())
+            .pool_idle_timeout(Duration::from_secs(60))
+            .default_headers(headers)
+            .build()
+            .map_err(|error| {
+                EngineError::BadRequest(format!("no HTTP client can be made: {}", reasons(&error)))
+            })?;
+        Ok(Self { client, timeout: config.request_timeout() })
+    }
+
+    pub(super) async fn post(&self, url: &Url, body: Vec<u8>) -> Result<Bytes, Failure> {
+        self.send(Method::POST, url, body, self.timeout).await
+    }
+
+    /// A small question that is answered at once, or not at all.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        url: &Url,
+        body: &'static str,
+        within: Duration,
+    ) -> Result<Bytes, Failure> {
+        self.send(method, url, body.as_bytes().to_vec(), within.min(self.timeout)).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        body: Vec<u8>,
+        within: Duration,
+    ) -> Result<Bytes, Failure> {
+        let mut request = self.client.request(method, url.clone()).timeout(within);
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(body);
+        }
+        let answer = request.send().await.map_err(|error| failed(&error, url, within))?;
+        let status = answer.status();
+        let retry_after = answer.headers().get(RETRY_AFTER).and_then(seconds);
+        let bytes = answer.bytes().await.map_err(|error| failed(&error, url, within))?;
+        if status.is_success() {
+            return Ok(bytes);
+        }
+        let error = EngineError::Refused {
+            status: status.as_u16(),
+            message: beginning(&bytes),
+            url: url.to_string(),
+        };
+        Err(Failure { error, retry_after })
+    }
+}
+
+fn failed(error: &reqwest::Error, url: &Url, within: Duration) -> EngineError {
+    let url = url.to_string();
+    if error.is_timeout() && !error.is_connect() {
+        return EngineError::Timeout { secs: within.as_secs_f64(), url };
+    }
+    EngineError::Unreachable { reason: reasons(error), url }
+}
+
+/// The innermost cause says it: "Connection refused", not "error sending request".
+fn reasons(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// The form in seconds. The form with a date is not used by engines.
+fn seconds(value: &HeaderValue) -> Option<Duration> {
+    Duration::try_from_secs_f64(value.to_str().ok()?.trim().parse().ok()?).ok()
+}
+
+fn beginning(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim();
+    if text.is_empty() {
+        return "no message".into();
+    }
+    match text.char_indices().nth(MESSAGE_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.into(),
+    }
+}

@@ -1,0 +1,130 @@
+//! vLLM's `/v1/completions` with token ids for a prompt.
+//!
+//! Servers of today give the sampled ids in a field of their own. Older ones can write them as words,
+//! `token_id:123`, in the place of the tokens' texts. Both are asked for, and either will do.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use super::answer::{End, Flaw, Piece, Tokens, Version};
+use super::seed;
+use crate::generate::GenerationConfig;
+
+#[derive(Serialize)]
+struct Question<'a> {
+    request_id: &'a str,
+    model: &'a str,
+    prompt: &'a [i32],
+    max_tokens: u32,
+    min_tokens: u32,
+    temperature: f32,
+    top_p: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<u32>,
+    frequency_penalty: f32,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop_token_ids: &'a [i32],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    /// Of the sampled token and none besides.
+    logprobs: u32,
+    return_token_ids: bool,
+    return_tokens_as_token_ids: bool,
+    stream: bool,
+}
+
+/// `tokens` is all there is so far, of which `sampled` came from the engine.
+pub(super) fn question(
+    rid: &str,
+    model: &str,
+    tokens: &[i32],
+    sampled: usize,
+    gconfig: &GenerationConfig,
+) -> Vec<u8> {
+    super::json(&Question {
+        request_id: rid,
+        model,
+        prompt: tokens,
+        max_tokens: gconfig.max_new_tokens,
+        min_tokens: gconfig.min_new_tokens,
+        temperature: if gconfig.greedy { 0.0 } else { gconfig.temperature },
+        top_p: if gconfig.greedy { 1.0 } else { gconfig.top_p },
+        top_k: gconfig.top_k.filter(|_| !gconfig.greedy),
+        frequency_penalty: gconfig.frequency_penalty,
+        stop: &gconfig.stop,
+        stop_token_ids: &gconfig.stop_token_ids,
+        seed: gconfig.seed.map(|seed| seed::continued(seed, sampled)),
+        logprobs: 0,
+        return_token_ids: true,
+        return_tokens_as_token_ids: true,
+        stream: false,
+    })
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
+    #[serde(default)]
+    weight_version: Version,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    token_ids: Option<Vec<i32>>,
+    text: Option<String>,
+    #[serde(borrow)]
+    logprobs: Option<Logprobs<'a>>,
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Logprobs<'a> {
+    #[serde(borrow)]
+    tokens: Option<Vec<Word<'a>>>,
+    token_logprobs: Option<Vec<Option<f32>>>,
+}
+
+/// Borrowed where it has no escapes, and `token_id:123` has none.
+#[derive(Deserialize)]
+struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
+
+pub(super) fn answer(bytes: &[u8], exact: bool) -> Result<Piece, Flaw> {
+    let Answer { choices, weight_version } = serde_json::from_slice(bytes)?;
+    let Some(Choice { token_ids, text, logprobs, finish_reason }) = choices.into_iter().next() else {
+        return Err(Flaw::Bad("`choices` is empty".into()));
+    };
+    let end = End::named(finish_reason.as_deref())?;
+    let Logprobs { tokens, token_logprobs } =
+        logprobs.unwrap_or(Logprobs { tokens: None, token_logprobs: None });
+    let ids = token_ids.or_else(|| tokens?.iter().map(named_id).collect());
+    let tokens = match (ids, token_logprobs) {
+        (Some(ids), Some(logprobs)) => Some(Tokens::paired(ids, all_present(logprobs)?)?),
+        (Some(ids), None) if ids.is_empty() => Some(Tokens::default()),
+        (None, _) if exact => {
+            let hint = "vLLM from 0.10.2 on gives them with `return_token_ids`";
+            return Err(Flaw::NotExact { what: "token ids", hint });
+        }
+        (Some(_), None) if exact => {
+            let hint = "was vLLM started with --max-logprobs 0 or behind a proxy that drops them?";
+            return Err(Flaw::NotExact { what: "log-probs", hint });
+        }
+        _ => None,
+    };
+    Ok(Piece { tokens, text, end, version: weight_version.0 })
+}
+
+fn named_id(word: &Word<'_>) -> Option<i32> {
+    word.0.strip_prefix("token_id:")?.parse().ok()
+}
+
+fn all_present(logprobs: Vec<Option<f32>>) -> Result<Vec<f32>, Flaw> {
+    let count = logprobs.len();
+    let missing = logprobs.iter().position(Option::is_none);
+    match missing {
+        Some(at) => Err(Flaw::Bad(format!("token {at} of {count} has no log-prob"))),
+        None => Ok(logprobs.into_iter().flatten().collect()),
+    }
+}
