@@ -10,16 +10,26 @@ from typing_extensions import disjoint_base
 
 __version__: str
 __all__ = [
+    "Call",
     "Drift",
+    "Engine",
+    "Episode",
+    "Executor",
     "FolderReader",
     "FolderWriter",
+    "Host",
+    "HostedWorkflow",
+    "LoopWorkflow",
+    "Mailbox",
     "MaskedTokens",
     "Masks",
+    "ModelResponse",
     "Replay",
     "Rollout",
     "RolloutMetadata",
     "RolloutWithAdvantage",
     "RolloutWithCount",
+    "Task",
     "Tokenizer",
     "__version__",
     "balance",
@@ -28,6 +38,8 @@ __all__ = [
     "item_of",
     "pack",
     "plan",
+    "record",
+    "recorded",
     "response_len",
     "rollout_of",
     "rollouts_of",
@@ -469,6 +481,58 @@ class LoopWorkflow:
     def __new__(
         cls, mailbox: Mailbox, begin: Any, cancel: Any, workflow: Any, data: Any
     ) -> LoopWorkflow: ...
+
+_Batch = tuple[str, list[_Made]]
+
+@final
+class Task:
+    """A prompt with its workflow, to be submitted."""
+
+@final
+class Executor:
+    """The native part of an executor."""
+
+    def __new__(cls, engine: Engine, config: str) -> Executor: ...
+    def task(
+        self,
+        workflow: LoopWorkflow | HostedWorkflow,
+        data: str,
+        group_size: int,
+        accept: Callable[[str, list[_Made]], bool] | None,
+        is_eval: bool,
+    ) -> Task: ...
+    def submit(self, task: Task) -> int: ...
+    def wait(self, count: int, timeout: float | None) -> _Batch: ...
+    def wait_for_task(self, id: int, timeout: float | None) -> _Batch | None: ...
+    def rollout_batch(self, tasks: Sequence[Task], timeout: float | None) -> _Batch: ...
+    def prepare_batch(
+        self, next: Callable[[], Task | None], dynamic: bool, timeout: float | None
+    ) -> _Batch: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def set_version(self, version: int) -> None: ...
+    def cancel(self, id: int) -> bool: ...
+    def stats(self) -> str: ...
+    def running(self) -> str: ...
+    def close(self) -> None: ...
+
+@final
+class HostedWorkflow:
+    """A workflow that was imported by worker processes."""
+
+@final
+class Host:
+    """Worker processes."""
+
+    def __new__(cls, config: str) -> Host: ...
+    def workflow(self, path: str, kwargs: str) -> HostedWorkflow: ...
+    def function(self, path: str) -> int: ...
+    def call(self, function: int, arguments: str) -> str: ...
+    def set_version(self, version: int) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def pids(self) -> list[int]: ...
+    def close(self) -> None: ...
 
 def record(scope: str, name: str, value: float) -> None: ...
 def recorded(reset: bool) -> str: ...

@@ -61,6 +61,7 @@ class InferenceEngine:
             "attempts": attempts,
         }
         self._open: _rollyard.Engine | None = _rollyard.Engine(json.dumps(config))
+        self._followers: list[_rollyard.Host] = []
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> InferenceEngine:
@@ -68,6 +69,7 @@ class InferenceEngine:
         kind = next(kind for kind in (SGLangEngine, VLLMEngine, OpenAIEngine) if kind._dialect == config["dialect"])
         engine = kind.__new__(kind)
         engine._open = _rollyard.Engine(json.dumps(config))
+        engine._followers = []
         return engine
 
     async def agenerate(self, req: ModelRequest) -> ModelResponse:
@@ -91,20 +93,33 @@ class InferenceEngine:
 
     def set_version(self, version: int) -> None:
         """What is requested from now on is sampled with these weights."""
+        for host in self._followers:
+            host.set_version(version)
         self._native.set_version(version)
 
     def pause(self) -> None:
         """Nothing new is sent; what is under way is interrupted and waits with what it has."""
+        for host in self._followers:
+            host.pause()
         self._native.pause()
 
     def resume(self) -> None:
         """Goes on, with whatever weights the engine has now."""
         self._native.resume()
+        for host in self._followers:
+            host.resume()
 
     def servers(self) -> list[ServerStatus]:
         """How each server fares."""
         statuses: list[ServerStatus] = json.loads(self._native.servers())
         return statuses
+
+    def _follow(self, host: _rollyard.Host) -> None:
+        """Worker processes have engines of their own, made of this one's configuration."""
+        self._followers.append(host)
+
+    def _unfollow(self, host: _rollyard.Host) -> None:
+        self._followers = [other for other in self._followers if other is not host]
 
     def close(self) -> None:
         """Gives its connections back. Nothing can be asked of it afterwards."""

@@ -86,6 +86,18 @@ class EpisodeError(RollyardError):
     """Episodes failed, and no further attempt was left."""
 
 
+class ExecutorError(RollyardError, ValueError):
+    """This cannot be asked of an executor, or not any more."""
+
+
+class NotEnoughError(ExecutorError):
+    """More results were asked for than can still come."""
+
+
+class WaitTimeoutError(RollyardError, TimeoutError):
+    """Not enough results were ready in time. Nothing was taken."""
+
+
 class WorkerError(RollyardError):
     """Worker processes cannot be started, or end as soon as they are."""
 

@@ -25,7 +25,10 @@ exceptions!(
     EngineError,
     EngineTimeoutError,
     EngineUnreachableError,
+    EpisodeError,
+    ExecutorError,
     MaskError,
+    NotEnoughError,
     NotExactError,
     PacedError,
     ReplayError,
@@ -33,5 +36,8 @@ exceptions!(
     RolloutError,
     StorageError,
     TemplateError,
-    TokenizerError
+    TokenizerError,
+    WaitTimeoutError,
+    WorkerError,
+    WorkflowError
 );

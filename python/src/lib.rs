@@ -60,7 +60,10 @@ mod _rollyard {
     use crate::storage::{FolderReader, FolderWriter};
 
     #[pymodule_export]
-    use crate::making::{Call, Engine, Episode, LoopWorkflow, Mailbox, ModelResponse, record, recorded};
+    use crate::making::{
+        Call, Engine, Episode, Executor, Host, HostedWorkflow, LoopWorkflow, Mailbox, ModelResponse, Task,
+        record, recorded,
+    };
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python looks for")]

@@ -126,7 +126,10 @@ pub(crate) fn raised(py: Python<'_>, error: &CoreError) -> PyErr {
         CoreError::Timeout { .. } => EngineTimeoutError::of(error),
         CoreError::NotExact { .. } => NotExactError::of(error),
         CoreError::BadRequest(_) => RequestError::of(error),
-        CoreError::Refused { .. } | CoreError::BadAnswer { .. } | CoreError::Closed => EngineError::of(error),
+        CoreError::Refused { .. }
+        | CoreError::BadAnswer { .. }
+        | CoreError::Interrupted { .. }
+        | CoreError::Closed => EngineError::of(error),
     };
     let value = exception.value(py);
     let mut told = value.setattr("may_pass", error.may_pass());

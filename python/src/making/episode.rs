@@ -8,7 +8,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use rollyard_core::batch::{DType, TensorDict, TensorView};
 use rollyard_engine::episode::{
-    Context, Data, EpisodeError, PromptAndCompletion, Trajectory, Workflow as CoreWorkflow,
+    Context, Data, EpisodeError, PromptAndCompletion, SharedWorkflow, Trajectory, Workflow,
 };
 use rollyard_engine::generate::{EngineError, SharedEngine};
 use rollyard_engine::returned::{EXPECTED, Part, trajectory};
@@ -117,7 +117,6 @@ struct OnLoop {
     cancel: Py<PyAny>,
     workflow: Py<PyAny>,
     data: Py<PyAny>,
-    arrays: Arc<OnceLock<String>>,
 }
 
 #[pymethods]
@@ -130,18 +129,21 @@ impl LoopWorkflow {
         workflow: Py<PyAny>,
         data: Py<PyAny>,
     ) -> Self {
-        let inner = OnLoop { slot: mailbox.slot(), begin, cancel, workflow, data, arrays: Arc::default() };
+        let inner = OnLoop { slot: mailbox.slot(), begin, cancel, workflow, data };
         Self { inner: Arc::new(inner) }
     }
 }
 
 impl LoopWorkflow {
-    pub(crate) fn shared(&self) -> Arc<dyn CoreWorkflow> {
-        Arc::new(Runner(self.inner.clone()))
+    pub(crate) fn shared(&self, arrays: Arc<OnceLock<String>>) -> SharedWorkflow {
+        Arc::new(Runner { on_loop: self.inner.clone(), arrays })
     }
 }
 
-struct Runner(Arc<OnLoop>);
+struct Runner {
+    on_loop: Arc<OnLoop>,
+    arrays: Arc<OnceLock<String>>,
+}
 
 impl fmt::Debug for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,7 +153,7 @@ impl fmt::Debug for Runner {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
-impl CoreWorkflow for Runner {
+impl Workflow for Runner {
     /// The engine is not used: Python has it as an object of its own.
     fn run_episode<'a>(
         &'a self,
@@ -159,13 +161,13 @@ impl CoreWorkflow for Runner {
         _data: &'a Data,
         context: &'a Context,
     ) -> BoxFuture<'a, Answer> {
-        let workflow = self.0.clone();
+        let workflow = self.on_loop.clone();
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         let episode = Episode {
             context: context.clone(),
             answer: Mutex::new(Some(sender)),
-            arrays: workflow.arrays.clone(),
+            arrays: self.arrays.clone(),
         };
         Box::pin(async move {
             let mut held = Held { workflow: workflow.clone(), id, is_over: false };

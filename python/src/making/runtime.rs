@@ -3,9 +3,8 @@
 //! A fork has none of its parent's threads, so a child starts its own. The lock is only ever held with the GIL,
 //! and who forks holds that: no child finds it locked.
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -30,28 +29,17 @@ pub(crate) fn runtime(_attached: Python<'_>) -> PyResult<&'static Runtime> {
     }
 }
 
-/// Waits for the future without the GIL. Ctrl-C drops it.
-pub(crate) fn wait<T: Send + 'static>(
-    py: Python<'_>,
-    future: impl Future<Output = T> + Send + 'static,
-) -> PyResult<T> {
-    let (sender, mut receiver) = sync_channel(1);
-    let task = runtime(py)?.spawn(async move {
-        // Whoever waited may be gone.
-        let _ = sender.send(future.await);
-    });
-    loop {
-        let received;
-        (receiver, received) = py.detach(move || {
-            let received = receiver.recv_timeout(PATIENCE);
-            (receiver, received)
-        });
-        match received {
-            Ok(value) => return Ok(value),
-            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| task.abort())?,
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err("what was waited for broke; see standard error"));
+/// Waits for the future on this thread, without the GIL. Ctrl-C drops it.
+pub(crate) fn wait<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
+    let runtime = runtime(py)?;
+    let waited = async {
+        let mut future = pin!(future);
+        loop {
+            match tokio::time::timeout(PATIENCE, future.as_mut()).await {
+                Ok(value) => return Ok(value),
+                Err(_) => Python::attach(|py| py.check_signals())?,
             }
         }
-    }
+    };
+    py.detach(|| runtime.block_on(waited))
 }
