@@ -3,13 +3,16 @@
 `Tokenizer` and `MultiTurnLossMaskGenerator` make tokens and masks of conversations, `Rollout` holds one to
 the token, `tensor_dict` and `training_batch` lay many out as arrays that numpy, torch and JAX share without a
 copy. `Client` and `AsyncClient` write rollouts to a server and lease groups from it;
-`RolloutStorageConfig` hands them over as files without one. Importing this starts nothing, so a process may
+`RolloutStorageConfig` hands them over as files without one. `SGLangEngine`, `VLLMEngine` and `OpenAIEngine` sample,
+a `RolloutWorkflow` makes rollouts with them, and `RolloutExecutor` runs many at once. Importing this starts nothing, so a process may
 fork afterwards.
 """
 
+from rollyard import stats, workflow_context
 from rollyard._rollyard import (
     Drift,
     MaskedTokens,
+    ModelResponse,
     Rollout,
     RolloutMetadata,
     RolloutWithAdvantage,
@@ -31,16 +34,25 @@ from rollyard.client.results import (
     WriteManyResult,
     WriteResult,
 )
+from rollyard.engines import InferenceEngine, OpenAIEngine, ServerStatus, SGLangEngine, VLLMEngine
 from rollyard.errors import (
     BatchError,
+    EngineError,
+    EngineTimeoutError,
+    EngineUnreachableError,
+    EpisodeError,
+    ExecutorError,
     FullError,
     LeaseLostError,
     MaskError,
     NoAnswerError,
+    NotEnoughError,
+    NotExactError,
     NotReachableError,
     PacedError,
     RefusedError,
     ReplayError,
+    RequestError,
     RolloutError,
     RollyardError,
     ServerError,
@@ -49,11 +61,16 @@ from rollyard.errors import (
     TokenizerError,
     UnauthorizedError,
     UnknownError,
+    WaitTimeoutError,
+    WorkerError,
+    WorkflowError,
 )
+from rollyard.executor import ExecutorStats, RolloutExecutor, RunningTask
 from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
 from rollyard.loader import ReplayDataLoader
 from rollyard.masks import MultiTurnLossMaskGenerator
 from rollyard.replay import ReplayBuffer, ReplayBufferConfig
+from rollyard.resolve import resolve_workflow
 from rollyard.rollouts import Message, RolloutBatch, RolloutGroup, resolve_metadata
 from rollyard.storage import (
     FileRolloutReader,
@@ -82,8 +99,17 @@ from rollyard.training import (
     trim_and_pad,
 )
 from rollyard.worker import attach_metadata
+from rollyard.workflow import (
+    AgentWorkflowError,
+    GenerationConfig,
+    Interaction,
+    ModelRequest,
+    RolloutWorkflow,
+)
+from rollyard.workflow_context import WorkflowContext
 
 __all__ = [
+    "AgentWorkflowError",
     "AsyncClient",
     "AsyncLease",
     "BatchError",
@@ -91,14 +117,23 @@ __all__ = [
     "Client",
     "Done",
     "Drift",
+    "EngineError",
+    "EngineTimeoutError",
+    "EngineUnreachableError",
+    "EpisodeError",
+    "ExecutorError",
+    "ExecutorStats",
     "Fate",
     "FileRolloutReader",
     "FileRolloutWriter",
     "FullError",
+    "GenerationConfig",
     "Group",
     "InMemoryRolloutQueue",
     "InMemoryRolloutReader",
     "InMemoryRolloutWriter",
+    "InferenceEngine",
+    "Interaction",
     "Lease",
     "LeaseLostError",
     "LeaseStatus",
@@ -106,9 +141,14 @@ __all__ = [
     "MaskedTokens",
     "Message",
     "MinSize",
+    "ModelRequest",
+    "ModelResponse",
     "MultiTurnLossMaskGenerator",
     "NoAnswerError",
+    "NotEnoughError",
+    "NotExactError",
     "NotReachableError",
+    "OpenAIEngine",
     "PacedError",
     "Queue",
     "RefusedError",
@@ -117,21 +157,27 @@ __all__ = [
     "ReplayBufferConfig",
     "ReplayDataLoader",
     "ReplayError",
+    "RequestError",
     "Rollout",
     "RolloutBatch",
     "RolloutError",
+    "RolloutExecutor",
     "RolloutGroup",
     "RolloutMetadata",
     "RolloutReader",
     "RolloutStorageConfig",
     "RolloutWithAdvantage",
     "RolloutWithCount",
+    "RolloutWorkflow",
     "RolloutWriter",
     "RollyardError",
     "RunStats",
+    "RunningTask",
+    "SGLangEngine",
     "Sample",
     "SampleToInsertRatio",
     "ServerError",
+    "ServerStatus",
     "StorageError",
     "StorageType",
     "TemplateError",
@@ -140,6 +186,11 @@ __all__ = [
     "TrainingBatch",
     "UnauthorizedError",
     "UnknownError",
+    "VLLMEngine",
+    "WaitTimeoutError",
+    "WorkerError",
+    "WorkflowContext",
+    "WorkflowError",
     "WriteManyResult",
     "WriteResult",
     "__version__",
@@ -151,8 +202,11 @@ __all__ = [
     "pack",
     "pack_tensors",
     "resolve_metadata",
+    "resolve_workflow",
     "split_padded_tensors",
+    "stats",
     "tensor_dict",
     "training_batch",
     "trim_and_pad",
+    "workflow_context",
 ]

@@ -10,16 +10,26 @@ from typing_extensions import disjoint_base
 
 __version__: str
 __all__ = [
+    "Call",
     "Drift",
+    "Engine",
+    "Episode",
+    "Executor",
     "FolderReader",
     "FolderWriter",
+    "Host",
+    "HostedWorkflow",
+    "LoopWorkflow",
+    "Mailbox",
     "MaskedTokens",
     "Masks",
+    "ModelResponse",
     "Replay",
     "Rollout",
     "RolloutMetadata",
     "RolloutWithAdvantage",
     "RolloutWithCount",
+    "Task",
     "Tokenizer",
     "__version__",
     "balance",
@@ -28,6 +38,8 @@ __all__ = [
     "item_of",
     "pack",
     "plan",
+    "record",
+    "recorded",
     "response_len",
     "rollout_of",
     "rollouts_of",
@@ -363,3 +375,164 @@ class FolderReader:
     @property
     def problems_total(self) -> int:
         """How many there were in all."""
+
+@final
+class ModelResponse:
+    """What an engine answered, to the token. It never changes."""
+
+    def __new__(
+        cls,
+        *,
+        input_tokens: Any = None,
+        output_tokens: Any = None,
+        output_logprobs: Any = None,
+        output_versions: Any = None,
+        stop_reason: str = "stop",
+        latency: float = 0.0,
+        ttft: float = 0.0,
+        text: str | None = None,
+        message: Any = None,
+        is_exact: bool = True,
+    ) -> ModelResponse: ...
+    @property
+    def input_tokens(self) -> list[int]:
+        """The prompt's tokens; empty where the engine only speaks text."""
+    @property
+    def output_tokens(self) -> list[int]:
+        """Every token that was sampled, over all interruptions."""
+    @property
+    def output_logprobs(self) -> list[float]:
+        """One for each token of the output."""
+    @property
+    def output_versions(self) -> list[int]:
+        """The weights that each token of the output was sampled with; -1 if nobody knows."""
+    @property
+    def segments(self) -> list[tuple[int, int]]:
+        """The same as pairs of how many tokens and their version, in order."""
+    @property
+    def stop_reason(self) -> Literal["stop", "length", "tool_calls", "abort"]: ...
+    @property
+    def latency(self) -> float:
+        """Seconds until the answer was complete."""
+    @property
+    def ttft(self) -> float:
+        """Seconds until the first token, or until the answer where the engine does not stream."""
+    @property
+    def text(self) -> str | None:
+        """As the engine wrote it, where it did."""
+    @property
+    def message(self) -> dict[str, Any] | None:
+        """The assistant's message as a chat engine wrote it."""
+    @property
+    def is_exact(self) -> bool:
+        """These tokens are the ones that were sampled."""
+    @property
+    def input_len(self) -> int: ...
+    @property
+    def output_len(self) -> int: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+
+@final
+class Mailbox:
+    """How Rust reaches an asyncio loop."""
+
+    def __new__(cls) -> Mailbox: ...
+    def fileno(self) -> int: ...
+    def drain(self) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class Call:
+    """A request under way."""
+
+    def cancel(self) -> None: ...
+
+@final
+class Engine:
+    """The native part of an engine."""
+
+    def __new__(cls, config: str) -> Engine: ...
+    @property
+    def config(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    def start(self, request: Any, session: str | None, mailbox: Mailbox, future: Any) -> Call: ...
+    def generate(self, request: Any, session: str | None) -> ModelResponse: ...
+    def set_version(self, version: int) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def servers(self) -> str: ...
+    def capabilities(self) -> str: ...
+
+@final
+class Episode:
+    """One episode that Python is to run."""
+
+    @property
+    def context(self) -> tuple[str, int, int, int, bool, int]: ...
+    def finish(self, arrays: str, parts: Sequence[Any]) -> None: ...
+    def fail(self, told: str, may_pass: bool) -> None: ...
+    def refuse(self, found: str) -> None: ...
+
+@final
+class LoopWorkflow:
+    """A workflow of Python's with the data of one task."""
+
+    def __new__(
+        cls, mailbox: Mailbox, begin: Any, cancel: Any, workflow: Any, data: Any
+    ) -> LoopWorkflow: ...
+
+_Batch = tuple[str, list[_Made]]
+
+@final
+class Task:
+    """A prompt with its workflow, to be submitted."""
+
+@final
+class Executor:
+    """The native part of an executor."""
+
+    def __new__(cls, engine: Engine, config: str) -> Executor: ...
+    def task(
+        self,
+        workflow: LoopWorkflow | HostedWorkflow,
+        data: str,
+        group_size: int,
+        accept: Callable[[str, list[_Made]], bool] | None,
+        is_eval: bool,
+    ) -> Task: ...
+    def submit(self, task: Task) -> int: ...
+    def wait(self, count: int, timeout: float | None) -> _Batch: ...
+    def wait_for_task(self, id: int, timeout: float | None) -> _Batch | None: ...
+    def rollout_batch(self, tasks: Sequence[Task], timeout: float | None) -> _Batch: ...
+    def prepare_batch(
+        self, next: Callable[[], Task | None], dynamic: bool, timeout: float | None
+    ) -> _Batch: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def set_version(self, version: int) -> None: ...
+    def cancel(self, id: int) -> bool: ...
+    def stats(self) -> str: ...
+    def running(self) -> str: ...
+    def close(self) -> None: ...
+
+@final
+class HostedWorkflow:
+    """A workflow that was imported by worker processes."""
+
+@final
+class Host:
+    """Worker processes."""
+
+    def __new__(cls, config: str) -> Host: ...
+    def workflow(self, path: str, kwargs: str) -> HostedWorkflow: ...
+    def function(self, path: str) -> int: ...
+    def call(self, function: int, arguments: str) -> str: ...
+    def set_version(self, version: int) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def pids(self) -> list[int]: ...
+    def close(self) -> None: ...
+
+def record(scope: str, name: str, value: float) -> None: ...
+def recorded(reset: bool) -> str: ...

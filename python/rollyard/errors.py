@@ -50,6 +50,58 @@ class StorageError(RollyardError, OSError):
     """A folder of rollouts cannot be opened, listed or written to."""
 
 
+class EngineError(RollyardError):
+    """An inference engine did not do what it was asked.
+
+    `may_pass` says whether asking again may help; `status` is the HTTP status, where there is one.
+    """
+
+    def __init__(self, message: str, *, may_pass: bool = False, status: int | None = None) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
+        self.status = status
+
+
+class EngineUnreachableError(EngineError, ConnectionError):
+    """No server of the engine can be reached."""
+
+
+class EngineTimeoutError(EngineError, TimeoutError):
+    """The engine did not answer in time."""
+
+
+class NotExactError(EngineError, ValueError):
+    """The engine gives no token ids or log-probs, but exact tokens were asked for."""
+
+
+class RequestError(EngineError, ValueError):
+    """This cannot be asked of an engine. Nothing was sent."""
+
+
+class WorkflowError(RollyardError, ValueError):
+    """This is not a workflow, or cannot be used as one."""
+
+
+class EpisodeError(RollyardError):
+    """Episodes failed, and no further attempt was left."""
+
+
+class ExecutorError(RollyardError, ValueError):
+    """This cannot be asked of an executor, or not any more."""
+
+
+class NotEnoughError(ExecutorError):
+    """More results were asked for than can still come."""
+
+
+class WaitTimeoutError(RollyardError, TimeoutError):
+    """Not enough results were ready in time. Nothing was taken."""
+
+
+class WorkerError(RollyardError):
+    """Worker processes cannot be started, or end as soon as they are."""
+
+
 class NotReachableError(RollyardError, ConnectionError):
     """No connection to the server, or it broke, for as often as it was tried."""
 

@@ -192,6 +192,10 @@ def _as_jax(array: Array, dtype: str, shape: list[int]) -> Any:
     return jax.dlpack.from_dlpack(typed)
 
 
+BACKS: dict[str, _Back] = {"numpy": _as_numpy, "torch": _as_torch, "jax": _as_jax}
+"""The ways back by whose arrays they give."""
+
+
 def _dict(made: list[_Made], backs: Mapping[str, _Back] | None = None) -> TensorDict:
     backs = backs or {}
     # What was not given, such as `cu_seqlens`, is of the kind that was.

@@ -22,11 +22,22 @@ macro_rules! exceptions {
 
 exceptions!(
     BatchError,
+    EngineError,
+    EngineTimeoutError,
+    EngineUnreachableError,
+    EpisodeError,
+    ExecutorError,
     MaskError,
+    NotEnoughError,
+    NotExactError,
     PacedError,
     ReplayError,
+    RequestError,
     RolloutError,
     StorageError,
     TemplateError,
-    TokenizerError
+    TokenizerError,
+    WaitTimeoutError,
+    WorkerError,
+    WorkflowError
 );

@@ -3,7 +3,7 @@
 //! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
 //! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`], of [`items`] as the
 //! yard keeps them, or of [`foreign`] objects; [`batch`] lays many out as tensors, [`replay`] keeps and picks
-//! them, [`storage`] keeps them as files, [`array`] lends Rust's memory to numpy, [`errors`] names what can go
+//! them, [`storage`] keeps them as files, [`making`] makes them with engines and workflows, [`array`] lends Rust's memory to numpy, [`errors`] names what can go
 //! wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
 
@@ -20,6 +20,8 @@ mod rollout;
 mod batch;
 mod replay;
 mod storage;
+
+mod making;
 
 mod array;
 mod errors;
@@ -56,6 +58,12 @@ mod _rollyard {
 
     #[pymodule_export]
     use crate::storage::{FolderReader, FolderWriter};
+
+    #[pymodule_export]
+    use crate::making::{
+        Call, Engine, Episode, Executor, Host, HostedWorkflow, LoopWorkflow, Mailbox, ModelResponse, Task,
+        record, recorded,
+    };
 
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "the name that Python looks for")]

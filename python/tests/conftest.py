@@ -10,6 +10,9 @@ import pytest
 import rollyard
 from serving import ROOT
 from serving import serve as serve
+from testengine import engine as engine
+from testengine import server as server
+from testengine import start_engine as start_engine
 
 FIXTURES = ROOT / "crates/core/tests/fixtures"
 

@@ -8,6 +8,7 @@
 pub mod generate;
 
 pub mod clients;
+pub mod generate;
 
 pub mod episode;
 pub mod reward;

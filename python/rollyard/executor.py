@@ -1,0 +1,335 @@
+"""Runs workflows at the pace that keeps what they make fresh."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from rollyard import _rollyard, tensors
+from rollyard.bridge import EpisodeLoop
+from rollyard.engines import InferenceEngine
+from rollyard.errors import ExecutorError, WorkflowError
+from rollyard.resolve import resolve_workflow
+from rollyard.tensors import TensorDict
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Accept = Callable[[TensorDict], bool]
+
+
+class ExecutorStats(TypedDict):
+    """A look at everything. The unit is the group: one prompt with all its episodes."""
+
+    submitted: int
+    enqueued: int
+    running: int
+    accepted: int
+    rejected: int
+    stale: int
+    """Of those rejected, for their age."""
+    failed: int
+    ready: int
+    """Accepted and not yet taken."""
+    version: int
+    capacity: int
+    """Groups that may be begun now."""
+    paused: bool
+    oldest_running_secs: float
+
+
+class RunningTask(TypedDict):
+    """A group that runs, for whoever looks for what holds the others up."""
+
+    id: int
+    age_secs: float
+    started_version: int
+    group_size: int
+    members_done: int
+    attempts_failed: int
+    is_eval: bool
+
+
+class RolloutExecutor:
+    """Runs workflows on an engine, as many at once as will still be fresh when they are trained on.
+
+    At most `(max_head_offpolicyness + version + 1) * consumer_batch_size` groups are begun, counted from the version
+    at the start, and never more than `max_concurrent_rollouts` run at once. What is taken is checked once more:
+    nothing whose oldest token is more than `max_head_offpolicyness` versions behind is handed out; `None` is no
+    bound.
+
+    With `processes=0` episodes run on an asyncio loop in a thread of this process, and workflows and data may be
+    any objects. With more, they run in so many processes of their own, which import workflows by name and survive
+    each other's crashes.
+    """
+
+    def __init__(
+        self,
+        engine: InferenceEngine,
+        *,
+        max_concurrent_rollouts: int | None = None,
+        consumer_batch_size: int = 1,
+        max_head_offpolicyness: int | None = 0,
+        processes: int = 0,
+        threads: int = 8,
+        attempts: int = 3,
+        incomplete: str = "accept",
+        episode_timeout_secs: float | None = None,
+        failures_in_a_row_max: int | None = None,
+        run: str = "default",
+        seed: int = 0,
+        python: str | None = None,
+    ) -> None:
+        if max_concurrent_rollouts is None:
+            max_concurrent_rollouts = consumer_batch_size * ((max_head_offpolicyness or 0) + 1)
+        config = {
+            "run": run,
+            "max_concurrent_rollouts": max_concurrent_rollouts,
+            "consumer_batch_size": consumer_batch_size,
+            "max_head_offpolicyness": max_head_offpolicyness,
+            "attempts": attempts,
+            "incomplete": incomplete,
+            "episode_timeout_secs": episode_timeout_secs,
+            "failures_in_a_row_max": failures_in_a_row_max,
+            "seed": seed,
+        }
+        self.engine = engine
+        self._native = _rollyard.Executor(engine._native, json.dumps(config))
+        self._loop: EpisodeLoop | None = None
+        self._host: _rollyard.Host | None = None
+        self._hosted: dict[tuple[str, str], _rollyard.HostedWorkflow] = {}
+        self._resolved: tuple[Any, Any, Any] | None = None
+        self._feed: tuple[Any, Iterator[Any]] | None = None
+        if processes > 0:
+            self._host = _start_host(engine, processes, threads, python)
+            engine._follow(self._host)
+
+    def submit(
+        self,
+        data: Mapping[str, Any],
+        workflow: Any,
+        *,
+        workflow_kwargs: Mapping[str, Any] | None = None,
+        should_accept_fn: Accept | None = None,
+        group_size: int = 1,
+        is_eval: bool = False,
+    ) -> int:
+        """Puts a prompt into the queue, and gives the number of its task.
+
+        The workflow is an instance, a class, or "module.Class"; it runs `group_size` times on the prompt.
+        `should_accept_fn` is asked with the group's tensors. Evaluation is not paced.
+        """
+        task = self._task(data, workflow, workflow_kwargs, should_accept_fn, group_size, is_eval)
+        return self._native.submit(task)
+
+    def wait(self, count: int, *, timeout: float | None = None) -> TensorDict:
+        """The `count` oldest groups that were accepted, below each other, as soon as there are so many.
+
+        Arrays are of the kind that the workflow returned. Without a timeout it is an error at once if so many
+        cannot come any more. What does not arrive in time is not lost: nothing is taken.
+        """
+        return _dict(self._native.wait(count, timeout))
+
+    def wait_for_task(self, task: int, *, timeout: float | None = None) -> TensorDict | None:
+        """What came of one task; `None` if it was rejected, an error if it failed."""
+        batch = self._native.wait_for_task(task, timeout)
+        return None if batch is None else _dict(batch)
+
+    def rollout_batch(
+        self,
+        data: Iterable[Mapping[str, Any]],
+        workflow: Any,
+        *,
+        workflow_kwargs: Mapping[str, Any] | None = None,
+        should_accept_fn: Accept | None = None,
+        group_size: int = 1,
+        is_eval: bool = False,
+        timeout: float | None = None,
+    ) -> TensorDict:
+        """Runs these prompts and waits for all of them; those that were accepted, in their order."""
+        tasks = [
+            self._task(one, workflow, workflow_kwargs, should_accept_fn, group_size, is_eval) for one in data
+        ]
+        return _dict(self._native.rollout_batch(tasks, timeout))
+
+    def prepare_batch(
+        self,
+        dataloader: Iterable[Any],
+        workflow: Any,
+        *,
+        workflow_kwargs: Mapping[str, Any] | None = None,
+        should_accept_fn: Accept | None = None,
+        group_size: int = 1,
+        dynamic_bs: bool = False,
+        timeout: float | None = None,
+    ) -> TensorDict:
+        """A batch of `consumer_batch_size` groups for the trainer, while the queue is kept filled.
+
+        The dataloader gives prompts or lists of prompts. It is begun again when it ends, and goes on from call to
+        call where it was; an iterator is used up, and then the last batch has what is left. With `dynamic_bs` a
+        batch ends when so many groups have ended, and has those of them that were accepted.
+        """
+        feed = self._feed_of(dataloader)
+
+        def next_task() -> _rollyard.Task | None:
+            data = next(feed, None)
+            if data is None:
+                return None
+            return self._task(data, workflow, workflow_kwargs, should_accept_fn, group_size, False)
+
+        return _dict(self._native.prepare_batch(next_task, dynamic_bs, timeout))
+
+    def pause(self) -> None:
+        """Nothing new is begun; what runs goes on. `engine.pause()` interrupts that too."""
+        self._native.pause()
+
+    def resume(self) -> None:
+        self._native.resume()
+
+    def set_version(self, version: int) -> None:
+        """The engine has new weights. When this returns, everyone who samples knows."""
+        if self._host is not None:
+            self._host.set_version(version)
+        self._native.set_version(version)
+
+    def get_version(self) -> int:
+        return self.stats()["version"]
+
+    def cancel(self, task: int) -> bool:
+        """Stops a task, wherever it is; false if it has ended."""
+        return self._native.cancel(task)
+
+    def stats(self) -> ExecutorStats:
+        """A look at everything."""
+        stats: ExecutorStats = json.loads(self._native.stats())
+        return stats
+
+    def running(self) -> list[RunningTask]:
+        """What runs, the longest first."""
+        tasks: list[RunningTask] = json.loads(self._native.running())
+        return tasks
+
+    def close(self) -> None:
+        """Cancels what runs, and ends threads and processes. The engine stays open."""
+        self._native.close()
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+        if self._host is not None:
+            self.engine._unfollow(self._host)
+            self._host.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _task(
+        self,
+        data: Mapping[str, Any],
+        workflow: Any,
+        kwargs: Mapping[str, Any] | None,
+        accept: Accept | None,
+        group_size: int,
+        is_eval: bool,
+    ) -> _rollyard.Task:
+        if not isinstance(data, Mapping):
+            raise ExecutorError(f"data is a {type(data).__qualname__}, but must be a dict")
+        native: _rollyard.LoopWorkflow | _rollyard.HostedWorkflow
+        if self._host is None:
+            if self._loop is None:
+                self._loop = EpisodeLoop(self.engine)
+            native = self._loop.workflow(self._resolve(workflow, kwargs), dict(data))
+            # For whoever keeps a record of the task; the workflow has the objects themselves.
+            written = json.dumps(data, default=_named, skipkeys=True)
+        else:
+            native = self._import(self._host, workflow, kwargs)
+            written = _strict_json(data, "data")
+        judge = None if accept is None else lambda arrays, made: accept(_dict((arrays, made)))
+        return self._native.task(native, written, group_size, judge, is_eval)
+
+    def _resolve(self, workflow: Any, kwargs: Mapping[str, Any] | None) -> Any:
+        """A class is made once for many prompts, not once for each."""
+        if self._resolved is None or self._resolved[0] is not workflow or self._resolved[1] is not kwargs:
+            self._resolved = (workflow, kwargs, resolve_workflow(workflow, kwargs))
+        return self._resolved[2]
+
+    def _import(
+        self, host: _rollyard.Host, workflow: Any, kwargs: Mapping[str, Any] | None
+    ) -> _rollyard.HostedWorkflow:
+        key = (_path(workflow), _strict_json(kwargs or {}, "workflow_kwargs"))
+        if key not in self._hosted:
+            self._hosted[key] = host.workflow(*key)
+        return self._hosted[key]
+
+    def _feed_of(self, dataloader: Iterable[Any]) -> Iterator[Any]:
+        if self._feed is None or self._feed[0] is not dataloader:
+            self._feed = (dataloader, _prompts(dataloader))
+        return self._feed[1]
+
+
+def _prompts(dataloader: Iterable[Any]) -> Iterator[Any]:
+    """One prompt after the other, from the beginning again where there is one."""
+    again = not isinstance(dataloader, Iterator)
+    while True:
+        empty = True
+        for batch in dataloader:
+            for prompt in [batch] if isinstance(batch, Mapping) else batch:
+                empty = False
+                yield prompt
+        if empty or not again:
+            return
+
+
+def _start_host(
+    engine: InferenceEngine, processes: int, threads: int, python: str | None
+) -> _rollyard.Host:
+    config = {
+        "python": sys.executable if python is None else python,
+        "processes": processes,
+        "threads": threads,
+        "engine": json.loads(engine._native.config),
+        "sys_path": [folder for folder in sys.path if folder],
+    }
+    return _rollyard.Host(json.dumps(config))
+
+
+def _path(workflow: Any) -> str:
+    if isinstance(workflow, str):
+        return workflow
+    if not inspect.isclass(workflow):
+        raise WorkflowError(
+            f"worker processes cannot be given a {type(workflow).__qualname__} that is made already; "
+            'give its class or "module.Class" with workflow_kwargs, or processes=0'
+        )
+    if workflow.__module__ == "__main__" or "<locals>" in workflow.__qualname__:
+        raise WorkflowError(
+            f"worker processes cannot import {workflow.__qualname__}: it is not in a module; "
+            "put it into one, or use processes=0"
+        )
+    return f"{workflow.__module__}.{workflow.__qualname__}"
+
+
+def _strict_json(value: Mapping[str, Any], name: str) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise WorkflowError(
+            f"{name} cannot go to worker processes: {error}; give what JSON can say, or use processes=0"
+        ) from error
+
+
+def _named(value: Any) -> str:
+    return f"<{type(value).__qualname__}>"
+
+
+def _dict(batch: tuple[str, list[tensors._Made]]) -> TensorDict:
+    arrays, made = batch
+    return tensors._dict(made, {key: tensors.BACKS[arrays] for key, *_ in made})

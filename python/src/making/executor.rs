@@ -1,0 +1,295 @@
+//! The executor, as Python drives it.
+//!
+//! Groups go out as one dict of tensors: those that the workflows returned, or those of their rollouts where Rust
+//! made them. Everything that waits does so without the GIL, on the thread that asked.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use rollyard_core::batch::{self, Layout, PadTo, PadValues, Side, TensorDict, views};
+use rollyard_core::rollout::Rollout;
+use rollyard_engine::episode::{Data, Trajectory};
+use rollyard_engine::executor::{
+    Accept, Executor as CoreExecutor, ExecutorConfig, ExecutorError as CoreError, Finished, Pace,
+    Task as CoreTask, TaskId,
+};
+use rollyard_engine::group::{GroupRules, Incomplete};
+use serde::Deserialize;
+use std::num::NonZeroU32;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::engine::Engine;
+use super::episode::LoopWorkflow;
+use super::host::HostedWorkflow;
+use super::runtime::{runtime, wait};
+use crate::batch::made;
+use crate::errors::{BatchError, EpisodeError, ExecutorError, NotEnoughError, WaitTimeoutError};
+
+/// Whose arrays they were, and the tensors: name, type, shape, bytes.
+type Batch<'py> = (String, Vec<(String, &'static str, Vec<usize>, Bound<'py, PyArray1<u8>>)>);
+
+/// What Python says once, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireConfig {
+    run: String,
+    max_concurrent_rollouts: NonZeroU32,
+    consumer_batch_size: NonZeroU32,
+    max_head_offpolicyness: Option<u32>,
+    attempts: NonZeroU32,
+    incomplete: String,
+    episode_timeout_secs: Option<f64>,
+    failures_in_a_row_max: Option<u64>,
+    seed: u64,
+}
+
+impl WireConfig {
+    fn into_core(self) -> PyResult<ExecutorConfig> {
+        let pace = Pace {
+            max_concurrent: self.max_concurrent_rollouts,
+            batch: self.consumer_batch_size,
+            max_head_offpolicyness: self.max_head_offpolicyness,
+        };
+        let rules = GroupRules {
+            attempts: self.attempts.get(),
+            incomplete: self.incomplete.parse::<Incomplete>().map_err(ExecutorError::of)?,
+            episode_timeout: self
+                .episode_timeout_secs
+                .map(|secs| duration("episode_timeout_secs", secs))
+                .transpose()?,
+            ..GroupRules::default()
+        };
+        let config = ExecutorConfig::new(pace);
+        Ok(ExecutorConfig {
+            run: self.run.into(),
+            rules,
+            seed: self.seed,
+            failures_in_a_row_max: self.failures_in_a_row_max,
+            ..config
+        })
+    }
+}
+
+#[pyclass(frozen, module = "rollyard._rollyard")]
+pub(crate) struct Executor {
+    inner: CoreExecutor,
+    /// Whose arrays workflows return; the first that one returned says it for all.
+    arrays: Arc<OnceLock<String>>,
+}
+
+/// A prompt with its workflow, to be submitted.
+#[pyclass(frozen, module = "rollyard._rollyard")]
+pub(crate) struct Task {
+    inner: CoreTask,
+}
+
+/// Where a workflow runs: here, or in worker processes.
+#[derive(FromPyObject)]
+enum AnyWorkflow<'py> {
+    Here(PyRef<'py, LoopWorkflow>),
+    Hosted(PyRef<'py, HostedWorkflow>),
+}
+
+#[pymethods]
+impl Executor {
+    #[new]
+    fn new(py: Python<'_>, engine: &Engine, config: &str) -> PyResult<Self> {
+        let config: WireConfig = serde_json::from_str(config).map_err(ExecutorError::of)?;
+        let runtime = runtime(py)?.handle().clone();
+        let inner = CoreExecutor::new(engine.inner.clone(), config.into_core()?, Vec::new(), runtime);
+        Ok(Self { inner, arrays: Arc::default() })
+    }
+
+    /// `data` is JSON. `accept` is asked with whose arrays they are and the group's tensors.
+    fn task(
+        &self,
+        workflow: AnyWorkflow<'_>,
+        data: &str,
+        group_size: u32,
+        accept: Option<Py<PyAny>>,
+        is_eval: bool,
+    ) -> PyResult<Task> {
+        let zero = || ExecutorError::new_err("group_size is 0, but must be at least 1");
+        let workflow = match workflow {
+            AnyWorkflow::Here(workflow) => workflow.shared(self.arrays.clone()),
+            AnyWorkflow::Hosted(workflow) => workflow.shared(self.arrays.clone()),
+        };
+        Ok(Task {
+            inner: CoreTask {
+                id: None,
+                data: Arc::new(Data::parse(data).map_err(ExecutorError::of)?),
+                workflow,
+                group_size: NonZeroU32::new(group_size).ok_or_else(zero)?,
+                accept: accept.map(|accept| filter(accept, self.arrays.clone())),
+                is_eval,
+            },
+        })
+    }
+
+    fn submit(&self, py: Python<'_>, task: &Task) -> PyResult<u64> {
+        let task = task.inner.clone();
+        Ok(py.detach(|| self.inner.submit(task)).map_err(raised)?.0)
+    }
+
+    fn wait<'py>(&self, py: Python<'py>, count: usize, timeout: Option<f64>) -> PyResult<Batch<'py>> {
+        let timeout = limit(timeout)?;
+        let finished = wait(py, self.inner.wait(count, timeout))?.map_err(raised)?;
+        self.batch(py, &finished)
+    }
+
+    /// `None` if it was rejected.
+    fn wait_for_task<'py>(
+        &self,
+        py: Python<'py>,
+        id: u64,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Batch<'py>>> {
+        let timeout = limit(timeout)?;
+        let finished = wait(py, self.inner.wait_for_task(TaskId(id), timeout))?.map_err(raised)?;
+        finished.map(|finished| self.batch(py, &[finished])).transpose()
+    }
+
+    fn rollout_batch<'py>(
+        &self,
+        py: Python<'py>,
+        tasks: Vec<PyRef<'py, Task>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Batch<'py>> {
+        let timeout = limit(timeout)?;
+        let tasks: Vec<CoreTask> = tasks.iter().map(|task| task.inner.clone()).collect();
+        let finished = wait(py, self.inner.rollout_batch(tasks, timeout))?.map_err(raised)?;
+        self.batch(py, &finished)
+    }
+
+    /// `next` gives the next task, or `None` when there are no more. It is called on this thread.
+    fn prepare_batch<'py>(
+        &self,
+        py: Python<'py>,
+        next: Py<PyAny>,
+        dynamic: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Batch<'py>> {
+        let timeout = limit(timeout)?;
+        let mut broke = None;
+        let broken = &mut broke;
+        let ask = move || {
+            let given = Python::attach(|py| {
+                let task: Option<Bound<'_, Task>> = next.call0(py)?.extract(py)?;
+                Ok(task.map(|task| task.get().inner.clone()))
+            });
+            given.map_err(|error: PyErr| {
+                *broken = Some(error);
+                CoreError::Closed
+            })
+        };
+        let finished = wait(py, self.inner.prepare_batch(ask, dynamic, timeout))?;
+        if let Some(error) = broke {
+            return Err(error);
+        }
+        self.batch(py, &finished.map_err(raised)?)
+    }
+
+    fn pause(&self, py: Python<'_>) {
+        py.detach(|| self.inner.pause());
+    }
+
+    fn resume(&self, py: Python<'_>) {
+        py.detach(|| self.inner.resume());
+    }
+
+    fn set_version(&self, py: Python<'_>, version: i32) {
+        py.detach(|| self.inner.set_version(version));
+    }
+
+    fn cancel(&self, py: Python<'_>, id: u64) -> bool {
+        py.detach(|| self.inner.cancel(TaskId(id)))
+    }
+
+    /// A look at everything, as JSON.
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        serde_json::to_string(&py.detach(|| self.inner.stats())).map_err(ExecutorError::of)
+    }
+
+    /// What runs, the longest first, as JSON.
+    fn running(&self, py: Python<'_>) -> PyResult<String> {
+        serde_json::to_string(&py.detach(|| self.inner.running())).map_err(ExecutorError::of)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.inner.close());
+    }
+}
+
+impl Executor {
+    fn batch<'py>(&self, py: Python<'py>, finished: &[Finished]) -> PyResult<Batch<'py>> {
+        let dict = py.detach(|| tensors(finished)).map_err(BatchError::new_err)?;
+        Ok((arrays(&self.arrays), made(py, dict)?))
+    }
+}
+
+fn arrays(known: &OnceLock<String>) -> String {
+    known.get().cloned().unwrap_or_else(|| "numpy".to_owned())
+}
+
+/// All groups below each other.
+fn tensors(finished: &[Finished]) -> Result<TensorDict, String> {
+    let mut dicts = Vec::new();
+    for group in finished {
+        for (sample_idx, trajectory) in group.trajectories() {
+            let one = one_dict(trajectory);
+            dicts.push(one.map_err(|error| format!("sample {sample_idx} of task {}: {error}", group.id))?);
+        }
+    }
+    if dicts.len() == 1 {
+        return Ok(dicts.pop().unwrap_or_default());
+    }
+    let parts: Vec<_> = dicts.iter().map(views).collect();
+    batch::concat(&parts, &PadValues::default()).map_err(|error| error.to_string())
+}
+
+fn one_dict(trajectory: &Trajectory) -> Result<TensorDict, String> {
+    if let Some(tensors) = &trajectory.tensors {
+        return Ok(tensors.clone());
+    }
+    let rollouts: Option<Vec<&Rollout>> =
+        trajectory.samples.iter().map(|sample| sample.rollout.as_ref()).collect();
+    let rollouts = rollouts.ok_or("there is only text, because the engine gives no tokens")?;
+    let layout = Layout { max_tokens: None, pad_token_id: 0, pad_to: PadTo::Longest, padding: Side::Right };
+    batch::sequences(rollouts, &layout).map_err(|error| error.to_string())
+}
+
+/// Python's word on a group. Other tasks go to other threads while this one waits for the GIL.
+fn filter(accept: Py<PyAny>, known: Arc<OnceLock<String>>) -> Accept {
+    Arc::new(move |finished| {
+        let dict = tensors(std::slice::from_ref(finished))?;
+        tokio::task::block_in_place(|| {
+            Python::attach(|py| {
+                let said = accept.call1(py, (arrays(&known), made(py, dict)?))?;
+                said.is_truthy(py)
+            })
+            .map_err(|error| error.to_string())
+        })
+    })
+}
+
+fn limit(timeout: Option<f64>) -> PyResult<Option<Duration>> {
+    timeout.map(|secs| duration("timeout", secs)).transpose()
+}
+
+fn duration(name: &str, secs: f64) -> PyResult<Duration> {
+    let bad = |_| ExecutorError::new_err(format!("{name} is {secs}, which is no length of time"));
+    Duration::try_from_secs_f64(secs).map_err(bad)
+}
+
+fn raised(error: CoreError) -> PyErr {
+    match error {
+        CoreError::Timeout { .. } => WaitTimeoutError::of(error),
+        CoreError::NotEnough { .. } => NotEnoughError::of(error),
+        CoreError::Failing { .. } | CoreError::AllFailed { .. } | CoreError::TaskFailed { .. } => {
+            EpisodeError::of(error)
+        }
+        CoreError::Closed | CoreError::Sink(_) | CoreError::BadId { .. } | CoreError::UnknownTask(_) => {
+            ExecutorError::of(error)
+        }
+    }
+}

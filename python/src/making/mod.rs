@@ -1,0 +1,26 @@
+//! How Python makes rollouts: engines, episodes, and the executor that paces them.
+//!
+//! Read in this order: a [`request`] goes to an [`engine`] and a [`response`] comes back, to an asyncio loop through
+//! its [`mailbox`]; an [`episode`] is one run of a workflow of Python's on such a loop, or a [`host`] has it run in
+//! another process; the [`executor`] runs many, and [`stats`] are what they recorded. [`runtime`] is where Rust's
+//! part of it runs.
+
+mod request;
+mod response;
+
+mod engine;
+mod episode;
+mod executor;
+mod host;
+mod stats;
+
+mod mailbox;
+mod runtime;
+
+pub(crate) use engine::{Call, Engine};
+pub(crate) use episode::{Episode, LoopWorkflow};
+pub(crate) use executor::{Executor, Task};
+pub(crate) use host::{Host, HostedWorkflow};
+pub(crate) use mailbox::Mailbox;
+pub(crate) use response::ModelResponse;
+pub(crate) use stats::{record, recorded};
