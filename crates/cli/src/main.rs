@@ -2,14 +2,16 @@
 //!
 //! [`serve`] runs the server. What it is told comes from flags, the environment and a file, and is put
 //! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
-//! into its log, [`run`] makes rollouts with an engine, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it, and [`demo`]
-//! puts it through its paces.
+//! into its log, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it. [`engine`] asks
+//! inference engines what they can do, [`run`] makes rollouts with them, and [`demo`] puts the server through its
+//! paces.
 
 mod serve;
 mod settings;
 
 mod assign_ids;
 mod demo;
+mod engine;
 mod ledger;
 mod run;
 mod stats;
@@ -46,6 +48,7 @@ enum Command {
     Ledger(ledger::Arguments),
     AssignIds(assign_ids::Arguments),
     Tokens(tokens::Arguments),
+    Engine(engine::Arguments),
     Demo(demo::Arguments),
 }
 
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
+        Command::Engine(arguments) => engine::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
     match outcome {

@@ -124,10 +124,18 @@ impl Line {
                     continue;
                 }
             }
+            // Counted before the gate is looked at again: a pause either finds this request under way, or
+            // this request finds the gate closed.
+            let lease = server.lease();
+            if !self.gate.is_open() {
+                continue;
+            }
             let name = names.next();
             let body = question(&name);
             let version = self.version.get();
-            let Failure { error, retry_after } = match self.send(call, &server, name, body).await {
+            let answer = self.send(call, &server, name, body).await;
+            drop(lease);
+            let Failure { error, retry_after } = match answer {
                 Ok(bytes) => {
                     server.succeeded();
                     return Ok(Reply { bytes, version, server, call });
@@ -160,7 +168,7 @@ impl Line {
         name: String,
         body: Vec<u8>,
     ) -> Result<Bytes, Failure> {
-        let _lease = server.lease();
+        server.count_request();
         match call {
             Call::Models => self.http.ask(Method::GET, &server.path("v1/models")?, "", Duration::MAX).await,
             Call::Chat => self.http.post(&server.chat, body).await,

@@ -111,10 +111,13 @@ impl Server {
         (!taken).then(|| Trial { server: Arc::clone(self) })
     }
 
-    /// Counts a request until the lease is dropped.
+    pub(super) fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Holds a request to be under way until the lease is dropped.
     pub(super) fn lease(self: &Arc<Self>) -> Lease {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
-        self.requests.fetch_add(1, Ordering::Relaxed);
         Lease { server: Arc::clone(self) }
     }
 

@@ -52,6 +52,43 @@ async fn a_pause_interrupts_and_a_resume_goes_on_with_new_weights() {
     }
 }
 
+/// The engine does not say which weights it had, but its log-probs do: a token with a wrong version has a
+/// log-prob that does not belong to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_token_is_sampled_with_weights_other_than_its_version_says() {
+    let server = start(Settings { latency_ms_per_token: 0.5, ..Settings::default() }).await;
+    let engine = Arc::new(client(Dialect::Vllm, &[&server]));
+    let asks = (0..16).map(|prompt| {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move {
+            for turn in 0..20 {
+                let prompt = [prompt, turn];
+                let response = engine.generate(request(&prompt, 8)).await.unwrap();
+                assert_eq!(response.output_tokens, uninterrupted(&prompt, 8));
+                assert_paired(&response, &versions(&response));
+            }
+        })
+    });
+    let asks: Vec<_> = asks.collect();
+    let mut version = 0;
+    while !asks.iter().all(tokio::task::JoinHandle::is_finished) {
+        engine.pause().await.unwrap();
+        assert_eq!(server.counters().in_flight, 0);
+        version += 1;
+        server.change(|settings| settings.version = version);
+        engine.set_version(version);
+        assert_eq!(server.counters().in_flight, 0);
+        engine.resume().await.unwrap();
+        let requests = server.counters().requests;
+        let is_done = || asks.iter().all(tokio::task::JoinHandle::is_finished);
+        until("it goes on", || server.counters().requests > requests + 16 || is_done()).await;
+    }
+    for ask in asks {
+        ask.await.unwrap();
+    }
+    assert!(version > 1);
+}
+
 #[tokio::test]
 async fn a_server_that_cannot_interrupt_finishes_what_it_has_before_the_pause_is_complete() {
     for dialect in Dialect::ALL {
