@@ -52,14 +52,14 @@ impl Progress {
         let sums = tally.sums();
         let elapsed = self.started.elapsed();
         let episodes = many(usize::try_from(sums.episodes).unwrap_or(usize::MAX), "episode");
+        let rate = rate(sums.tokens, elapsed).map(|rate| format!(", {rate}")).unwrap_or_default();
         let reward = sums.reward_mean().map(|mean| format!(", mean reward {mean:.3}")).unwrap_or_default();
         say(&format!(
-            "rollyard: {} accepted, {} rejected, {} failed; {episodes} in {}, {} tokens/s{reward}: {place}",
+            "rollyard: {} accepted, {} rejected, {} failed; {episodes} in {}{rate}{reward}: {place}",
             count(accepted),
             count(rejected),
             count(failed),
             span(elapsed),
-            count(rate(sums.tokens, elapsed)),
         ));
     }
 }
@@ -72,7 +72,7 @@ fn tell(stats: &Stats, sums: Sums, total: usize, before: usize, elapsed: Duratio
     for (number, what) in [(accepted, "accepted"), (rejected, "rejected"), (failed, "failed"), (running, "running")] {
         parts.push(format!("{} {what}", count(number)));
     }
-    parts.push(format!("{} tokens/s", count(rate(sums.tokens, elapsed))));
+    parts.extend(rate(sums.tokens, elapsed));
     if let Some(mean) = sums.reward_mean() {
         parts.push(format!("reward {mean:.3}"));
     }
@@ -86,8 +86,10 @@ fn tell(stats: &Stats, sums: Sums, total: usize, before: usize, elapsed: Duratio
     parts.join(" · ")
 }
 
-fn rate(tokens: u64, elapsed: Duration) -> u64 {
-    (tokens as f64 / elapsed.as_secs_f64().max(1e-3)) as u64
+/// Nothing where the engine only speaks text, and nobody knows.
+fn rate(tokens: u64, elapsed: Duration) -> Option<String> {
+    let rate = (tokens as f64 / elapsed.as_secs_f64().max(1e-3)) as u64;
+    (tokens > 0).then(|| format!("{} tokens/s", count(rate)))
 }
 
 /// A length of time for people.
