@@ -8,6 +8,7 @@
 mod ask;
 mod multi_turn;
 pub mod opening;
+mod part;
 mod record;
 mod render;
 mod said;

@@ -1,3 +1,4 @@
+use super::super::opening::role;
 use super::super::scripted::{
     CHATML, LLAMA, Reply, Scripted, THINKING, breaks_off, decode, sampled, says, tokenizer,
 };
@@ -88,8 +89,7 @@ fn the_next_prompt_is_the_sampled_tokens_and_what_the_template_writes_behind_the
         assert!(rollout.tokens().starts_with(&second));
         assert_eq!(rollout.turns().len(), 2);
         assert_eq!((sample.reward, sample.extra["tool_calls"].clone()), (1.0, json!(1)));
-        let roles: Vec<_> =
-            sample.messages.iter().map(|said| super::super::opening::role(said).unwrap()).collect();
+        let roles: Vec<_> = sample.messages.iter().map(|said| role(said).unwrap()).collect();
         assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
         assert!(sample.messages[1].get().contains(r#""function":{"name":"echo","arguments":{"a": 1}}"#));
     }
@@ -194,7 +194,7 @@ fn a_conversation_ends_where_its_turns_or_tokens_do() {
         let rollout = sample.rollout.unwrap();
         assert_eq!((engine.asked().len(), rollout.is_truncated), (turns, true));
         assert_eq!(rollout.sampled().values().last(), Some(true));
-        assert_eq!(super::super::opening::role(sample.messages.last().unwrap()).unwrap(), "assistant");
+        assert_eq!(role(sample.messages.last().unwrap()).unwrap(), "assistant");
     }
     let engine = Scripted::new(Some(&tokenizer(CHATML)), &[]);
     let error = engine.run(&limited(8, Some(prompt_len)), r#"{"prompt": "One and two?"}"#).unwrap_err();
