@@ -25,9 +25,7 @@ def mailbox_of(loop: asyncio.AbstractEventLoop) -> Mailbox:
     return mailbox
 
 
-async def run_episode(
-    episode: Episode, workflow: RolloutWorkflow, engine: Any, data: dict[str, Any]
-) -> None:
+async def run_episode(episode: Episode, workflow: RolloutWorkflow, engine: Any, data: dict[str, Any]) -> None:
     """Runs one episode to its end, and tells Rust how it ended, whatever that is."""
     run, task_id, sample_idx, attempt, is_eval, seed = episode.context
     workflow_context.set(WorkflowContext(is_eval, task_id, sample_idx, run, seed, attempt))

@@ -288,9 +288,7 @@ def _prompts(dataloader: Iterable[Any]) -> Iterator[Any]:
             return
 
 
-def _start_host(
-    engine: InferenceEngine, processes: int, threads: int, python: str | None
-) -> _rollyard.Host:
+def _start_host(engine: InferenceEngine, processes: int, threads: int, python: str | None) -> _rollyard.Host:
     config = {
         "python": sys.executable if python is None else python,
         "processes": processes,

@@ -93,9 +93,7 @@ class RolloutWorkflow(ABC):
     """How a trajectory is made of a prompt."""
 
     @abstractmethod
-    async def arun_episode(
-        self, engine: InferenceEngine, data: dict[str, Any]
-    ) -> Mapping[str, Any] | None:
+    async def arun_episode(self, engine: InferenceEngine, data: dict[str, Any]) -> Mapping[str, Any] | None:
         """Runs one episode.
 
         Returns tensors by name (`input_ids` and `attention_mask` at least), interactions by id, or `None` to
