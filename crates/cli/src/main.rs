@@ -2,20 +2,24 @@
 //!
 //! [`serve`] runs the server. What it is told comes from flags, the environment and a file, and is put
 //! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
-//! into its log, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it, and [`demo`]
-//! puts it through its paces.
+//! into its log, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it. [`engine`] asks
+//! inference engines what they can do, [`run`] makes rollouts with them, and [`demo`] puts the server through its
+//! paces.
 
 mod serve;
 mod settings;
 
 mod assign_ids;
 mod demo;
+mod engine;
 mod ledger;
+mod run;
 mod stats;
 mod tokens;
 
 mod client;
 mod lines;
+mod model;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -39,20 +43,24 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Arguments),
+    Run(Box<run::Arguments>),
     Stats(stats::Arguments),
     Ledger(ledger::Arguments),
     AssignIds(assign_ids::Arguments),
     Tokens(tokens::Arguments),
+    Engine(engine::Arguments),
     Demo(demo::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
+        Command::Engine(arguments) => engine::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
     match outcome {

@@ -154,7 +154,7 @@ fn end_with_parent() -> io::Result<()> {
 }
 
 /// Every connection is a descriptor, and the usual limit is 1,024.
-fn raise_descriptor_limit() -> io::Result<()> {
+pub(crate) fn raise_descriptor_limit() -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?)
 }

@@ -13,13 +13,14 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rollyard_core::tokens::mask::MaskRules;
 use rollyard_core::tokens::template::CivilTime;
-use rollyard_core::tokens::{Masks, Tokenizer};
+use rollyard_core::tokens::Masks;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::lines::Lines;
+use crate::model;
 use line::Reader;
 use paint::Paint;
 use show::Painter;
@@ -76,7 +77,7 @@ impl Color {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rule = MaskRules::default().get(&arguments.mask)?;
-    let reader = Reader { masks: Masks { tokenizer: Arc::new(load(&arguments.model)?), rule }, now: now() };
+    let reader = Reader { masks: Masks { tokenizer: Arc::new(model::load(&arguments.model)?), rule }, now: now() };
     let mut lines = Lines::open(&arguments.file, "reading")?;
     let mut painter = Painter::new(io::stdout().lock(), Paint { in_color: arguments.color.is_on() });
     let mut tally = Tally::default();
@@ -132,11 +133,6 @@ fn next_texts(lines: &mut Lines) -> Result<Vec<(u64, String)>> {
 fn known_mask(name: &str) -> Result<String, String> {
     let known = MaskRules::default().get(name);
     known.map(|_| name.to_owned()).map_err(|error| error.to_string())
-}
-
-fn load(dir: &Path) -> Result<Tokenizer> {
-    let folder = rollyard_store::model_folder::read(dir)?;
-    Tokenizer::new(&folder.tokenizer, folder.files()).with_context(|| format!("in {}", dir.display()))
 }
 
 /// The local time, for templates that print it.

@@ -141,13 +141,10 @@ struct Abort {
 }
 
 fn other(engine: &Engine, path: &str, body: &Bytes) -> Answer {
-    let (dialects, can_abort, health, model, version) = {
-        let settings = engine.settings();
-        let model = settings.model.clone();
-        (settings.dialects, settings.can_abort, settings.health_status, model, settings.version)
-    };
+    let Settings { dialects, can_abort, can_abort_without_pause, health_status, model, version, .. } =
+        engine.settings().clone();
     match path {
-        "/health" if dialects != Dialects::Openai => http::status(health, None),
+        "/health" if dialects != Dialects::Openai => http::status(health_status, None),
         "/v1/models" => http::json(&json!({"object": "list", "data": [{"id": model, "object": "model"}]})),
         "/get_model_info" | "/model_info" if dialects.speaks(Dialects::Sglang) => http::json(
             &json!({"model_path": model, "is_generation": true, "weight_version": version.to_string()}),
@@ -162,7 +159,7 @@ fn other(engine: &Engine, path: &str, body: &Bytes) -> Answer {
             http::empty()
         }
         "/version" if dialects.speaks(Dialects::Vllm) => http::json(&json!({"version": "0.0.0+test"})),
-        "/abort_requests" if can_abort && dialects.speaks(Dialects::Vllm) => {
+        "/abort_requests" if can_abort && can_abort_without_pause && dialects.speaks(Dialects::Vllm) => {
             engine.abort_all();
             http::json(&json!({"status": "aborted"}))
         }

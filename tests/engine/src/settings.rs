@@ -46,6 +46,8 @@ pub struct Settings {
     pub gives_version: bool,
     /// There are calls to abort and to pause.
     pub can_abort: bool,
+    /// vLLM's call that aborts without a pause, which older servers lack.
+    pub can_abort_without_pause: bool,
 
     /// The assistant's first, second, … message: a text, or a message as an object.
     pub answers: Vec<Value>,
@@ -77,6 +79,7 @@ impl Default for Settings {
             gives_logprobs: true,
             gives_version: true,
             can_abort: true,
+            can_abort_without_pause: true,
             answers: Vec::new(),
         }
     }

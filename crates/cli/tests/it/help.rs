@@ -18,6 +18,8 @@ fn every_command_shows_an_example() {
         vec!["stats"],
         vec!["assign-ids"],
         vec!["tokens"],
+        vec!["engine"],
+        vec!["engine", "check"],
         vec!["demo"],
         vec!["ledger"],
         vec!["ledger", "rollout"],

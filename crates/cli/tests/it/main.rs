@@ -5,6 +5,7 @@
 mod assign_ids;
 mod crash;
 mod demo;
+mod engine;
 mod help;
 mod ledger;
 mod program;

@@ -95,13 +95,7 @@ pub fn draft(json: &[u8]) -> Result<Draft, TokensError> {
 ///
 /// It has no messages: what was sampled is in its tokens.
 pub fn encode(rollout: &Rollout, uid: &str, group_size: Option<usize>) -> Result<Vec<u8>, TokensError> {
-    let logprobs = rollout.response_logprobs();
-    if let Some(index) = logprobs.unwrap_or_default().iter().position(|logprob| !logprob.is_finite()) {
-        return Err(TokensError::NotJson { field: "response_logprobs", index });
-    }
     let metadata = &rollout.metadata;
-    let all_sampled = rollout.sampled().spans().all(|(_, sampled)| sampled);
-    let rewarded = rollout.token_rewards().spans().any(|(_, reward)| reward != 0.0);
     let item = OwnItem {
         uid,
         instance_id: &rollout.env_example_id,
@@ -112,16 +106,7 @@ pub fn encode(rollout: &Rollout, uid: &str, group_size: Option<usize>) -> Result
         timestamp: metadata.timestamp,
         worker_id: &metadata.worker_id,
         group_size,
-        prompt_tokens: rollout.prompt_tokens(),
-        response_tokens: rollout.response_tokens(),
-        response_logprobs: logprobs,
-        loss_mask: (!all_sampled).then(|| rollout.sampled().values().map(u8::from).collect()),
-        versions: rollout.versions().values().collect(),
-        token_rewards: rewarded.then(|| rollout.token_rewards().values().collect()),
-        temperature: rollout.temperature,
-        top_k: rollout.top_k,
-        is_truncated: rollout.is_truncated,
-        correctness_reward: rollout.correctness_reward,
+        tokens: TokenFields::of(rollout)?,
     };
     serde_json::to_vec(&item).map_err(|error| TokensError::NotARollout(error.to_string()))
 }
@@ -140,6 +125,13 @@ struct OwnItem<'a> {
     worker_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     group_size: Option<usize>,
+    #[serde(flatten)]
+    tokens: TokenFields<'a>,
+}
+
+/// What was given and sampled, for an item that says more than this; [`decode`] reads it back.
+#[derive(Debug, Serialize)]
+pub struct TokenFields<'a> {
     prompt_tokens: &'a [i32],
     response_tokens: &'a [i32],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,6 +148,30 @@ struct OwnItem<'a> {
     is_truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     correctness_reward: Option<f64>,
+}
+
+impl<'a> TokenFields<'a> {
+    /// An error if a log-probability is infinite, which JSON cannot say.
+    pub fn of(rollout: &'a Rollout) -> Result<Self, TokensError> {
+        let logprobs = rollout.response_logprobs();
+        if let Some(index) = logprobs.unwrap_or_default().iter().position(|logprob| !logprob.is_finite()) {
+            return Err(TokensError::NotJson { field: "response_logprobs", index });
+        }
+        let all_sampled = rollout.sampled().spans().all(|(_, sampled)| sampled);
+        let rewarded = rollout.token_rewards().spans().any(|(_, reward)| reward != 0.0);
+        Ok(Self {
+            prompt_tokens: rollout.prompt_tokens(),
+            response_tokens: rollout.response_tokens(),
+            response_logprobs: logprobs,
+            loss_mask: (!all_sampled).then(|| rollout.sampled().values().map(u8::from).collect()),
+            versions: rollout.versions().values().collect(),
+            token_rewards: rewarded.then(|| rollout.token_rewards().values().collect()),
+            temperature: rollout.temperature,
+            top_k: rollout.top_k,
+            is_truncated: rollout.is_truncated,
+            correctness_reward: rollout.correctness_reward,
+        })
+    }
 }
 
 fn parse(json: &[u8]) -> Result<WireRollout, TokensError> {

@@ -124,10 +124,18 @@ impl Line {
                     continue;
                 }
             }
+            // Counted before the gate is looked at again: a pause either finds this request under way, or
+            // this request finds the gate closed.
+            let lease = server.lease();
+            if !self.gate.is_open() {
+                continue;
+            }
             let name = names.next();
             let body = question(&name);
             let version = self.version.get();
-            let Failure { error, retry_after } = match self.send(call, &server, name, body).await {
+            let answer = self.send(call, &server, name, body).await;
+            drop(lease);
+            let Failure { error, retry_after } = match answer {
                 Ok(bytes) => {
                     server.succeeded();
                     return Ok(Reply { bytes, version, server, call });
@@ -139,13 +147,18 @@ impl Line {
             if failed >= self.attempts || !error.may_pass() {
                 return Err(error);
             }
-            let wait = self.backoff.after(failed);
+            let wait = self.before_next(failed, retry_after);
             tracing::debug!(%error, ?wait, failed, "an engine is asked again");
-            // What the server asks for counts where there is no other one to go to.
-            let alone = self.fleet.servers().len() == 1;
-            tokio::time::sleep(retry_after.filter(|_| alone).map_or(wait, |told| told.max(wait))).await;
+            tokio::time::sleep(wait).await;
             failed_at = Some(index);
         }
+    }
+
+    /// What a server asks for counts where there is no other one to go to.
+    fn before_next(&self, failed: u32, retry_after: Option<Duration>) -> Duration {
+        let wait = self.backoff.after(failed);
+        let is_alone = self.fleet.servers().len() == 1;
+        retry_after.filter(|_| is_alone).map_or(wait, |told| told.max(wait))
     }
 
     async fn send(
@@ -155,7 +168,7 @@ impl Line {
         name: String,
         body: Vec<u8>,
     ) -> Result<Bytes, Failure> {
-        let _lease = server.lease();
+        server.count_request();
         match call {
             Call::Models => self.http.ask(Method::GET, &server.path("v1/models")?, "", Duration::MAX).await,
             Call::Chat => self.http.post(&server.chat, body).await,
@@ -188,6 +201,36 @@ impl Line {
                 server.failed(&error, retry_after);
                 false
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_counts_where_there_is_nobody_else() {
+        let minute = Some(Duration::from_secs(60));
+        for (servers, told, least, most) in [(1, None, 0, 1), (1, minute, 60, 60), (2, minute, 0, 1)] {
+            let urls = (0..servers).map(|at| format!("http://server{at}")).collect();
+            let line = Line::new(&EngineConfig { urls, ..EngineConfig::default() }).unwrap();
+            let wait = line.before_next(1, told);
+            assert!((Duration::from_secs(least)..=Duration::from_secs(most)).contains(&wait), "{wait:?}");
+        }
+    }
+
+    #[test]
+    fn no_request_has_a_name_that_another_begins_with() {
+        let names: Vec<String> = ["a", "a1"]
+            .into_iter()
+            .flat_map(|rid| {
+                let mut names = Names::new(rid.into());
+                (0..20).map(move |_| names.next())
+            })
+            .collect();
+        for (at, name) in names.iter().enumerate() {
+            assert!(names.iter().enumerate().all(|(other, begins)| at == other || !begins.starts_with(name)));
         }
     }
 }

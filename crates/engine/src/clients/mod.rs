@@ -2,7 +2,8 @@
 //!
 //! [`HttpEngine`] is all of them; the dialect says how they are spoken to. A request goes through [`tokens`]
 //! or [`chat`], which put an answer together; [`ask`] gets each piece of it out of the [`fleet`] of servers,
-//! in the words of [`sglang`], [`vllm`] or [`openai`]. [`pause`] interrupts what is under way.
+//! in the words of [`sglang`], [`vllm`] or [`openai`]. [`pause`] interrupts what is under way, and [`check`]
+//! finds out what a server can do.
 
 mod config;
 mod request;
@@ -27,7 +28,10 @@ mod pause;
 mod server;
 mod version;
 
+mod check;
+
 pub use answer::{End, Flaw, Piece, Tokens};
+pub use check::{Finding, Report, check, find_dialect};
 pub use config::{Dialect, EngineConfig};
 pub use server::ServerStatus;
 

@@ -16,3 +16,17 @@ pub(super) fn continued(seed: u64, tokens_so_far: usize) -> u64 {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     signed(mixed ^ (mixed >> 31))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_continuation_has_a_seed_of_its_own() {
+        let seeds: std::collections::HashSet<u64> = (0..1000).map(|sampled| continued(7, sampled)).collect();
+        assert_eq!(seeds.len(), 1000);
+        assert_eq!(continued(7, 0), 7);
+        assert!(seeds.iter().all(|seed| i64::try_from(*seed).is_ok()));
+        assert!(i64::try_from(continued(u64::MAX, 0)).is_ok());
+    }
+}

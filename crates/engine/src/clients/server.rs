@@ -111,10 +111,13 @@ impl Server {
         (!taken).then(|| Trial { server: Arc::clone(self) })
     }
 
-    /// Counts a request until the lease is dropped.
+    pub(super) fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Holds a request to be under way until the lease is dropped.
     pub(super) fn lease(self: &Arc<Self>) -> Lease {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
-        self.requests.fetch_add(1, Ordering::Relaxed);
         Lease { server: Arc::clone(self) }
     }
 
@@ -189,10 +192,12 @@ impl Drop for Trial {
 fn base_url(url: &str) -> Result<Url, EngineError> {
     let bad =
         |reason: &str| EngineError::BadRequest(format!("this is no address of a server ({reason}): {url}"));
-    let written = url.trim().trim_end_matches('/');
-    let written = written.strip_suffix("/v1").unwrap_or(written);
-    let full = if written.contains("://") { format!("{written}/") } else { format!("http://{written}/") };
-    let parsed = Url::parse(&full).map_err(|error| bad(&error.to_string()))?;
+    let written = url.trim();
+    let full = if written.contains("://") { written.to_owned() } else { format!("http://{written}") };
+    let mut parsed = Url::parse(&full).map_err(|error| bad(&error.to_string()))?;
+    let path = parsed.path().trim_end_matches('/');
+    let path = format!("{}/", path.strip_suffix("/v1").unwrap_or(path));
+    parsed.set_path(&path);
     match parsed.scheme() {
         "http" | "https" => Ok(parsed),
         other => Err(bad(&format!("{other} is neither http nor https"))),

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use super::answer::{End, Flaw, Piece, Tokens, Version};
+use super::answer::{End, Flaw, Piece, Tokens};
 use super::seed;
 use crate::generate::GenerationConfig;
 
@@ -67,8 +67,6 @@ pub(super) fn question(
 struct Answer<'a> {
     #[serde(borrow)]
     choices: Vec<Choice<'a>>,
-    #[serde(default)]
-    weight_version: Version,
 }
 
 #[derive(Deserialize)]
@@ -92,7 +90,7 @@ struct Logprobs<'a> {
 struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
 
 pub(super) fn answer(bytes: &[u8], exact: bool) -> Result<Piece, Flaw> {
-    let Answer { choices, weight_version } = serde_json::from_slice(bytes)?;
+    let Answer { choices } = serde_json::from_slice(bytes)?;
     let Some(Choice { token_ids, text, logprobs, finish_reason }) = choices.into_iter().next() else {
         return Err(Flaw::Bad("`choices` is empty".into()));
     };
@@ -103,6 +101,10 @@ pub(super) fn answer(bytes: &[u8], exact: bool) -> Result<Piece, Flaw> {
     let tokens = match (ids, token_logprobs) {
         (Some(ids), Some(logprobs)) => Some(Tokens::paired(ids, all_present(logprobs)?)?),
         (Some(ids), None) if ids.is_empty() => Some(Tokens::default()),
+        // Interrupted before the first token, there is nothing to give a log-prob of.
+        (None, None) if end == End::Cut && text.as_deref().unwrap_or_default().is_empty() => {
+            Some(Tokens::default())
+        }
         (None, _) if exact => {
             let hint = "vLLM from 0.10.2 on gives them with `return_token_ids`";
             return Err(Flaw::NotExact { what: "token ids", hint });
@@ -113,7 +115,7 @@ pub(super) fn answer(bytes: &[u8], exact: bool) -> Result<Piece, Flaw> {
         }
         _ => None,
     };
-    Ok(Piece { tokens, text, end, version: weight_version.0 })
+    Ok(Piece { tokens, text, end, version: None })
 }
 
 fn named_id(word: &Word<'_>) -> Option<i32> {

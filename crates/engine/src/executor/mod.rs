@@ -15,7 +15,7 @@ pub use failures::Reasons;
 pub use finished::{Finished, Reason, Status, TaskId, version_range};
 pub use pace::{Load, Pace};
 pub use state::Counts;
-pub use terms::{Accept, ExecutorConfig, ExecutorError, RunningTask, Sink, Stats, Task};
+pub use terms::{Accept, ExecutorConfig, ExecutorError, RunningTask, Stats, Task};
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use crate::episode::EpisodeError;
 use crate::generate::SharedEngine;
 use crate::group::{Group, Progress, Watch};
+use crate::sink::Sink;
 use state::{Queued, State, Stopped};
 
 /// Shared by whoever submits, waits and watches. The last one to go stops what runs.

@@ -1,6 +1,5 @@
 //! What goes into the executor and what comes out, beside what was made.
 
-use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -45,12 +44,6 @@ impl ExecutorConfig {
 
 /// Says whether a group is worth training on; an error is the filter's own.
 pub type Accept = Arc<dyn Fn(&Finished) -> Result<bool, String> + Send + Sync>;
-
-/// Is given every task that has ended, whatever became of it, before it counts as ended.
-pub trait Sink: Send + Sync + fmt::Debug {
-    /// An error stops the run: what was made would be lost.
-    fn put<'a>(&'a self, finished: &'a Finished) -> BoxFuture<'a, Result<(), String>>;
-}
 
 #[derive(Clone)]
 pub struct Task {

@@ -1,4 +1,25 @@
 //! What an answer is worth.
+//!
+//! A [`Reward`] is the verifier of [`maths`], a comparison with the truth ([`ExactReward`]), a Rust function
+//! ([`reward_fn`]), a program ([`CommandReward`]) or a server ([`HttpReward`]). [`RewardSpec`] reads which one is
+//! meant from a text.
+
+mod command;
+mod exact;
+mod function;
+mod http;
+pub mod maths;
+mod reply;
+mod spec;
+mod truth;
+
+pub use command::CommandReward;
+pub use exact::{ExactReward, NoReward};
+pub use function::reward_fn;
+pub use http::{HttpReward, HttpRewardConfig};
+pub use maths::MathsReward;
+pub use spec::{RewardSpec, RewardSpecError, named};
+pub use truth::TRUTH_FIELDS;
 
 use futures_util::future::BoxFuture;
 use std::fmt;
@@ -53,4 +74,27 @@ pub type SharedReward = Arc<dyn Reward>;
 /// The reward if it is one: nothing that is not a finite number gets any further.
 pub fn finite(by: &str, value: f64) -> Result<f64, RewardError> {
     if value.is_finite() { Ok(value) } else { Err(RewardError::NotFinite { by: by.to_owned(), value }) }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::workflow::opening::message;
+
+    /// What a reward says of one answer.
+    pub(crate) fn score(reward: &dyn Reward, data: &Data, completion: &str) -> Result<f64, RewardError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let run = "r".into();
+        let context = Context { run, task_id: 7, sample_idx: 1, attempt: 0, is_eval: false, seed: 99 };
+        let messages = [message("user", "?"), message("assistant", completion)];
+        runtime.block_on(reward.score(Judged {
+            data,
+            context: &context,
+            prompt: "?",
+            completion,
+            prompt_ids: &[],
+            completion_ids: &[],
+            messages: &messages,
+        }))
+    }
 }

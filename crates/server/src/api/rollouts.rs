@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use rollyard_core::ledger::{Command, Fate, GroupStatus, LeaseStatus, Ledger, Whereabouts};
 use rollyard_core::wire::item;
 use rollyard_store::yard::{Admission, AdmitError, Submission, Yard};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,10 +18,14 @@ use utoipa_axum::routes;
 use super::steps::DoneAnswer;
 use crate::App;
 use crate::app::OfRun;
+use crate::body::Fields;
 use crate::error::{ApiError, ErrorAnswer, ErrorDetail};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(write_many)).routes(routes!(fate, drop_rollout))
+    OpenApiRouter::new()
+        .routes(routes!(write_many))
+        .routes(routes!(known))
+        .routes(routes!(fate, drop_rollout))
 }
 
 /// Lines that go to the yard together.
@@ -235,6 +239,37 @@ fn unknown(uid: &str) -> ApiError {
          through the whole history)"
     );
     ApiError::new(StatusCode::NOT_FOUND, "rollout_unknown", message)
+}
+
+/// Most uids that can be asked after in one call.
+const KNOWN_MAX: usize = 10_000;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    uids: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct KnownAnswer {
+    /// Those of the uids that were written, whatever became of them.
+    known: Vec<String>,
+}
+
+/// Which of these rollouts have been written: for a generator that goes on where it stopped.
+#[utoipa::path(post, path = "/runs/{run}/known", tag = "rollouts", params(("run" = String, Path)), request_body = Which,
+    responses((status = 200, body = KnownAnswer), (status = 400, body = ErrorAnswer)))]
+async fn known(OfRun(yard): OfRun, Fields(which): Fields<Which>) -> Result<Json<KnownAnswer>, ApiError> {
+    let Which { mut uids } = which;
+    if uids.len() > KNOWN_MAX {
+        let message = format!("uids has {} entries, but one call takes at most {KNOWN_MAX}", uids.len());
+        return Err(ApiError::bad("too_many", message));
+    }
+    let ask = move |ledger: &Ledger| {
+        uids.retain(|uid| ledger.whereabouts(uid).is_some());
+        uids
+    };
+    Ok(Json(KnownAnswer { known: yard.ask(ask).await? }))
 }
 
 /// The fate of a rollout.
