@@ -490,7 +490,7 @@ class Task:
 class Executor:
     """The native part of an executor."""
 
-    def __new__(cls, engine: Engine, config: str) -> Executor: ...
+    def __new__(cls, engine: Engine, config: str, tokenizer: Tokenizer | None) -> Executor: ...
     def task(
         self,
         workflow: LoopWorkflow | HostedWorkflow,

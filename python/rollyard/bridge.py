@@ -64,7 +64,8 @@ class EpisodeLoop:
             self._thread.join()
 
     def _begin(self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]) -> None:
-        # Episodes of a group share the data: one that takes something out of it must not take it from the others.
+        # Episodes of a group share the data: one that takes something out of it must not take it from the
+        # others.
         task = self._loop.create_task(run_episode(episode, workflow, self._engine, dict(data)))
         self._tasks[number] = task
         task.add_done_callback(lambda _: self._tasks.pop(number, None))

@@ -159,7 +159,7 @@ class VLLMEngine(InferenceEngine):
 
 
 class OpenAIEngine(InferenceEngine):
-    """Any server with OpenAI's chat completions. It only speaks text, so nothing of it is exact to the token."""
+    """Any server with OpenAI's chat completions. It only speaks text: nothing of it is exact to the token."""
 
     _dialect = "openai"
 

@@ -89,7 +89,7 @@ def _is_workflow_class(value: Any) -> bool:
 
 
 def _is_own(module: Any, value: Any) -> bool:
-    return getattr(value, "__module__", None) == module.__name__
+    return bool(getattr(value, "__module__", None) == module.__name__)
 
 
 def _shown(value: Any) -> str:

@@ -133,7 +133,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (ask(max_new_tokens=0), rollyard.RequestError, "max_new_tokens"),
     (ask(max_new_tokens="many"), TypeError, "gconfig.max_new_tokens is 'many'"),
     (ask(seed="x"), TypeError, "gconfig.seed is 'x'"),
-    (ModelRequest(input_ids=[0.5]), TypeError, "input_ids"),
+    (ModelRequest(input_ids=["x"]), TypeError, "input_ids"),  # type: ignore[list-item]
 ]
 
 
