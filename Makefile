@@ -8,8 +8,8 @@ CLIENT_DEPS := tests/clients/requirements.txt
 ENGINE_DEPS := tests/engines/requirements.txt
 PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
-PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src -name '*.rs') \
-  Cargo.toml Cargo.lock crates/core/Cargo.toml crates/store/Cargo.toml python/Cargo.toml python/pyproject.toml
+PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src crates/engine/src -name '*.rs') \
+  Cargo.toml Cargo.lock crates/core/Cargo.toml crates/store/Cargo.toml crates/engine/Cargo.toml python/Cargo.toml python/pyproject.toml
 ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
@@ -41,8 +41,9 @@ test-clients: $(VENV)/clients
 
 # The Python package, against the real binary too.
 test-python: $(VENV)/package $(ORACLE)/node_modules
-	cargo build --locked -p rollyard
+	cargo build --locked -p rollyard -p rollyard-test-engine
 	$(VENV)/bin/python -m pytest -q python/tests
+	ROLLYARD_PYTHON=$(abspath $(VENV))/bin/python cargo test --locked -p rollyard-engine --test it python
 
 # A real engine with a real, small model on the CPU. Its server is built from source, which takes minutes.
 test-engines: $(VENV)/engines/installed

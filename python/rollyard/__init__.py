@@ -3,9 +3,9 @@
 `Tokenizer` and `MultiTurnLossMaskGenerator` make tokens and masks of conversations, `Rollout` holds one to
 the token, `tensor_dict` and `training_batch` lay many out as arrays that numpy, torch and JAX share without a
 copy. `Client` and `AsyncClient` write rollouts to a server and lease groups from it;
-`RolloutStorageConfig` hands them over as files without one. `SGLangEngine`, `VLLMEngine` and `OpenAIEngine` sample,
-a `RolloutWorkflow` makes rollouts with them, and `RolloutExecutor` runs many at once. Importing this starts nothing, so a process may
-fork afterwards.
+`RolloutStorageConfig` hands them over as files without one. `SGLangEngine`, `VLLMEngine` and `OpenAIEngine`
+sample, a `RolloutWorkflow` makes rollouts with them, and `RolloutExecutor` runs many at once. Importing this
+starts nothing, so a process may fork afterwards.
 """
 
 from rollyard import stats, workflow_context

@@ -478,9 +478,7 @@ class Episode:
 class LoopWorkflow:
     """A workflow of Python's with the data of one task."""
 
-    def __new__(
-        cls, mailbox: Mailbox, begin: Any, cancel: Any, workflow: Any, data: Any
-    ) -> LoopWorkflow: ...
+    def __new__(cls, mailbox: Mailbox, begin: Any, cancel: Any, workflow: Any, data: Any) -> LoopWorkflow: ...
 
 _Batch = tuple[str, list[_Made]]
 
@@ -492,7 +490,7 @@ class Task:
 class Executor:
     """The native part of an executor."""
 
-    def __new__(cls, engine: Engine, config: str) -> Executor: ...
+    def __new__(cls, engine: Engine, config: str, tokenizer: Tokenizer | None) -> Executor: ...
     def task(
         self,
         workflow: LoopWorkflow | HostedWorkflow,

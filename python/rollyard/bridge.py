@@ -25,9 +25,7 @@ def mailbox_of(loop: asyncio.AbstractEventLoop) -> Mailbox:
     return mailbox
 
 
-async def run_episode(
-    episode: Episode, workflow: RolloutWorkflow, engine: Any, data: dict[str, Any]
-) -> None:
+async def run_episode(episode: Episode, workflow: RolloutWorkflow, engine: Any, data: dict[str, Any]) -> None:
     """Runs one episode to its end, and tells Rust how it ended, whatever that is."""
     run, task_id, sample_idx, attempt, is_eval, seed = episode.context
     workflow_context.set(WorkflowContext(is_eval, task_id, sample_idx, run, seed, attempt))
@@ -66,7 +64,8 @@ class EpisodeLoop:
             self._thread.join()
 
     def _begin(self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]) -> None:
-        # Episodes of a group share the data: one that takes something out of it must not take it from the others.
+        # Episodes of a group share the data: one that takes something out of it must not take it from the
+        # others.
         task = self._loop.create_task(run_episode(episode, workflow, self._engine, dict(data)))
         self._tasks[number] = task
         task.add_done_callback(lambda _: self._tasks.pop(number, None))

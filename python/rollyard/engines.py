@@ -66,7 +66,9 @@ class InferenceEngine:
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> InferenceEngine:
         """The engine that another process was configured with."""
-        kind = next(kind for kind in (SGLangEngine, VLLMEngine, OpenAIEngine) if kind._dialect == config["dialect"])
+        kind = next(
+            kind for kind in (SGLangEngine, VLLMEngine, OpenAIEngine) if kind._dialect == config["dialect"]
+        )
         engine = kind.__new__(kind)
         engine._open = _rollyard.Engine(json.dumps(config))
         engine._followers = []
@@ -157,7 +159,7 @@ class VLLMEngine(InferenceEngine):
 
 
 class OpenAIEngine(InferenceEngine):
-    """Any server with OpenAI's chat completions. It only speaks text, so nothing of it is exact to the token."""
+    """Any server with OpenAI's chat completions. It only speaks text: nothing of it is exact to the token."""
 
     _dialect = "openai"
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from rollyard import _rollyard, tensors
+from rollyard._rollyard import Tokenizer
 from rollyard.bridge import EpisodeLoop
 from rollyard.engines import InferenceEngine
 from rollyard.errors import ExecutorError, WorkflowError
@@ -57,14 +59,18 @@ class RunningTask(TypedDict):
 class RolloutExecutor:
     """Runs workflows on an engine, as many at once as will still be fresh when they are trained on.
 
-    At most `(max_head_offpolicyness + version + 1) * consumer_batch_size` groups are begun, counted from the version
-    at the start, and never more than `max_concurrent_rollouts` run at once. What is taken is checked once more:
-    nothing whose oldest token is more than `max_head_offpolicyness` versions behind is handed out; `None` is no
-    bound.
+    At most `(max_head_offpolicyness + version + 1) * consumer_batch_size` groups are begun, counted from the
+    version at the start, and never more than `max_concurrent_rollouts` run at once. What is taken is checked
+    once more: nothing whose oldest token is more than `max_head_offpolicyness` versions behind is handed out;
+    `None` is no bound.
 
-    With `processes=0` episodes run on an asyncio loop in a thread of this process, and workflows and data may be
-    any objects. With more, they run in so many processes of their own, which import workflows by name and survive
-    each other's crashes.
+    With `processes=0` episodes run on an asyncio loop in a thread of this process, and workflows and data may
+    be any objects. With more, they run in so many processes of their own, which import workflows by name and
+    survive each other's crashes.
+
+    With `fileroot` every task is written down when it has ended, one line a sample, in
+    `{fileroot}/{experiment_name}/{trial_name}/rollout/{version}/{task}.jsonl`; `tokenizer` makes text of
+    tokens.
     """
 
     def __init__(
@@ -83,6 +89,11 @@ class RolloutExecutor:
         run: str = "default",
         seed: int = 0,
         python: str | None = None,
+        fileroot: str | os.PathLike[str] | None = None,
+        experiment_name: str = "default",
+        trial_name: str = "default",
+        tokenizer: Tokenizer | None = None,
+        dump_tokens: bool = False,
     ) -> None:
         if max_concurrent_rollouts is None:
             max_concurrent_rollouts = consumer_batch_size * ((max_head_offpolicyness or 0) + 1)
@@ -96,9 +107,17 @@ class RolloutExecutor:
             "episode_timeout_secs": episode_timeout_secs,
             "failures_in_a_row_max": failures_in_a_row_max,
             "seed": seed,
+            "dump": None
+            if fileroot is None
+            else {
+                "fileroot": os.fspath(fileroot),
+                "experiment": experiment_name,
+                "trial": trial_name,
+                "tokens": dump_tokens,
+            },
         }
         self.engine = engine
-        self._native = _rollyard.Executor(engine._native, json.dumps(config))
+        self._native = _rollyard.Executor(engine._native, json.dumps(config), tokenizer)
         self._loop: EpisodeLoop | None = None
         self._host: _rollyard.Host | None = None
         self._hosted: dict[tuple[str, str], _rollyard.HostedWorkflow] = {}
@@ -169,9 +188,9 @@ class RolloutExecutor:
     ) -> TensorDict:
         """A batch of `consumer_batch_size` groups for the trainer, while the queue is kept filled.
 
-        The dataloader gives prompts or lists of prompts. It is begun again when it ends, and goes on from call to
-        call where it was; an iterator is used up, and then the last batch has what is left. With `dynamic_bs` a
-        batch ends when so many groups have ended, and has those of them that were accepted.
+        The dataloader gives prompts or lists of prompts. It is begun again when it ends, and goes on from
+        call to call where it was; an iterator is used up, and then the last batch has what is left. With
+        `dynamic_bs` a batch ends when so many groups have ended, and has those of them that were accepted.
         """
         feed = self._feed_of(dataloader)
 
@@ -288,9 +307,7 @@ def _prompts(dataloader: Iterable[Any]) -> Iterator[Any]:
             return
 
 
-def _start_host(
-    engine: InferenceEngine, processes: int, threads: int, python: str | None
-) -> _rollyard.Host:
+def _start_host(engine: InferenceEngine, processes: int, threads: int, python: str | None) -> _rollyard.Host:
     config = {
         "python": sys.executable if python is None else python,
         "processes": processes,

@@ -1,8 +1,8 @@
 """A worker process: user code on an asyncio loop, told what to do through a pipe.
 
-Run as `python -m rollyard.host` by Rollyard, never by hand. The pipe is standard input and output, moved out of
-the way before any user code is imported: what that prints goes to standard error and cannot break a frame. The
-process ends when the pipe does, even if user code has blocked the loop.
+Run as `python -m rollyard.host` by Rollyard, never by hand. The pipe is standard input and output, moved out
+of the way before any user code is imported: what that prints goes to standard error and cannot break a frame.
+The process ends when the pipe does, even if user code has blocked the loop.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ class Worker:
         except WrongTypeError as error:
             self._reply(number, {"wrong_type": {"found": str(error)}})
         except BaseException as error:
-            # Even SystemExit ends only the episode that raised it. If it was cancelled, nobody waits any more.
+            # Even SystemExit ends only the episode that raised it. If it was cancelled, nobody waits any
+            # more.
             self._raised(number, *told(error))
 
     async def _call(self, number: int, order: Order) -> None:
@@ -211,7 +212,7 @@ class Worker:
             named = None
             if tensors is not None:
                 named = [{"key": key, "dtype": dtype, "shape": shape} for key, dtype, shape, _ in tensors]
-                body += [memoryview(array) for *_, array in tensors]
+                body += [array.data for *_, array in tensors]
             told_parts.append(
                 {
                     "tensors": named,

@@ -52,8 +52,9 @@ def _module(path: str, module_name: str) -> Any:
     except ModuleNotFoundError as error:
         # A module that is there may import one that is not.
         if error.name is None or not (module_name + ".").startswith(error.name + "."):
-            raise WorkflowError(f"{path} cannot be imported: {module_name} needs {error.name}, "
-                                "which is not installed") from error
+            raise WorkflowError(
+                f"{path} cannot be imported: {module_name} needs {error.name}, which is not installed"
+            ) from error
         raise WorkflowError(
             f"{path} cannot be imported: there is no module {error.name}; "
             "is its folder on PYTHONPATH, or the working directory?"
@@ -76,7 +77,9 @@ def _made(kind: type[Any], kwargs: Mapping[str, Any]) -> Any:
 def _checked(workflow: Any) -> RolloutWorkflow:
     if not inspect.iscoroutinefunction(workflow.arun_episode):
         name = type(workflow).__qualname__
-        raise WorkflowError(f"{name}.arun_episode is not async; write async def arun_episode(self, engine, data)")
+        raise WorkflowError(
+            f"{name}.arun_episode is not async; write async def arun_episode(self, engine, data)"
+        )
     checked: RolloutWorkflow = workflow
     return checked
 
@@ -86,7 +89,7 @@ def _is_workflow_class(value: Any) -> bool:
 
 
 def _is_own(module: Any, value: Any) -> bool:
-    return getattr(value, "__module__", None) == module.__name__
+    return bool(getattr(value, "__module__", None) == module.__name__)
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Numbers that workflows record, by scope and name.
 
-`get(scope).scalar(reward=1.0)` may be called from any thread, and from worker processes: what is recorded there
-comes back with the episodes.
+`get(scope).scalar(reward=1.0)` may be called from any thread, and from worker processes: what is recorded
+there comes back with the episodes.
 """
 
 from __future__ import annotations

@@ -93,9 +93,7 @@ class RolloutWorkflow(ABC):
     """How a trajectory is made of a prompt."""
 
     @abstractmethod
-    async def arun_episode(
-        self, engine: InferenceEngine, data: dict[str, Any]
-    ) -> Mapping[str, Any] | None:
+    async def arun_episode(self, engine: InferenceEngine, data: dict[str, Any]) -> Mapping[str, Any] | None:
         """Runs one episode.
 
         Returns tensors by name (`input_ids` and `attention_mask` at least), interactions by id, or `None` to
@@ -110,7 +108,7 @@ class AgentWorkflowError(WorkflowError):
 def wrap_agent(agent: Any) -> RolloutWorkflow:
     """The agent as a workflow, whose calls to the model are recorded. Not in this release."""
     raise AgentWorkflowError(
-        f"{type(agent).__qualname__} is an agent: it has run(data) and no arun_episode(engine, data). Agents need "
-        "the gateway, which records their calls to the model and is not in this release; "
+        f"{type(agent).__qualname__} is an agent: it has run(data) and no arun_episode(engine, data). "
+        "Agents need the gateway, which records their calls to the model and is not in this release; "
         "write a RolloutWorkflow that calls engine.agenerate."
     )

@@ -1,7 +1,7 @@
 """Which episode is running here.
 
-The context belongs to the episode, not to the thread: tasks that an episode makes and functions that it runs by
-`asyncio.to_thread` see it too, and episodes that run at once each see their own.
+The context belongs to the episode, not to the thread: tasks that an episode makes and functions that it runs
+by `asyncio.to_thread` see it too, and episodes that run at once each see their own.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import pytest
 import rollyard
 from samples import make_rollout
 from serving import ROOT, Serve
+from testengine import TestEngine
 from trainer import make_item
 
 
@@ -84,6 +85,21 @@ def test_the_guide_to_sampling_trains(serve: Serve, capsys: pytest.CaptureFixtur
     code = (ROOT / "docs/guide/replay-server.md").read_text().split("```python\n")[1].split("```")[0]
     exec(code.replace("http://127.0.0.1:8889", server.url), {"batch": batch})
     assert capsys.readouterr().out == "(4, 5) 3\n"
+
+
+def test_the_guide_to_workflows_trains(server: TestEngine, capsys: pytest.CaptureFixture[str]) -> None:
+    guide = (ROOT / "docs/guide/workflows.md").read_text()
+    # Weights that the engine reports are believed; this one never loads any.
+    server.set(gives_version=False)
+    said: dict[str, Any] = {}
+    rollyard.stats.export()
+    for block in guide.split("```python\n")[1:]:
+        exec(block.split("```")[0].replace("http://127.0.0.1:30000", server.url), said)
+    told = capsys.readouterr().out
+    assert told == "".join(f"{step} (8, 19) 1.0\n" for step in range(3)) + "True ['rollout']\n"
+    assert said["engine"].get_version() == 7
+    for name in list(inspect.signature(rollyard.RolloutExecutor).parameters)[1:]:
+        assert f"`{name}`" in guide, name
 
 
 def test_the_reference_has_every_call_and_every_name() -> None:

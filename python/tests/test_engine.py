@@ -73,7 +73,9 @@ def test_cancelling_the_task_reaches_the_server(engine: rollyard.SGLangEngine, s
     assert engine.generate(ask()).output_len == 8
 
 
-def test_an_interrupted_answer_goes_on_with_the_new_weights(engine: rollyard.SGLangEngine, server: TestEngine) -> None:
+def test_an_interrupted_answer_goes_on_with_the_new_weights(
+    engine: rollyard.SGLangEngine, server: TestEngine
+) -> None:
     whole = engine.generate(ask(9, max_new_tokens=12)).output_tokens
     server.set(abort_next=[5], version_grows_with_aborts=True, version=3)
     response = engine.generate(ask(9, max_new_tokens=12))
@@ -107,7 +109,9 @@ def test_servers_say_how_they_fare(start_engine: StartEngine) -> None:
 def test_chat_is_text_and_is_not_passed_off_as_exact(start_engine: StartEngine) -> None:
     server = start_engine("--answer", "It is 4.")
     engine = rollyard.OpenAIEngine(server.url)
-    request = ModelRequest(messages=[{"role": "user", "content": "2+2?"}], gconfig=GenerationConfig(max_new_tokens=9))
+    request = ModelRequest(
+        messages=[{"role": "user", "content": "2+2?"}], gconfig=GenerationConfig(max_new_tokens=9)
+    )
     response = engine.generate(request)
     assert response.message is not None and response.message["content"] == "It is 4."
     assert not response.is_exact and response.output_tokens == []
@@ -129,7 +133,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (ask(max_new_tokens=0), rollyard.RequestError, "max_new_tokens"),
     (ask(max_new_tokens="many"), TypeError, "gconfig.max_new_tokens is 'many'"),
     (ask(seed="x"), TypeError, "gconfig.seed is 'x'"),
-    (ModelRequest(input_ids=[0.5]), TypeError, "input_ids"),
+    (ModelRequest(input_ids=["x"]), TypeError, "input_ids"),  # type: ignore[list-item]
 ]
 
 

@@ -32,7 +32,7 @@ class Plain(rollyard.RolloutWorkflow):
             return None
         request = ask(*data.get("tokens", [1, 2, 3]), max_new_tokens=self.max_new_tokens, seed=context.seed)
         response = await engine.agenerate(request)
-        reward = data.get("reward", context.task_id)
+        reward = float(data.get("reward", context.task_id))
         stats.get().scalar(reward=reward)
         return tensors(response, reward)
 
@@ -45,7 +45,9 @@ class Told(rollyard.RolloutWorkflow):
             await asyncio.sleep(0)
             return workflow_context.get()
 
-        by_task, by_thread = await asyncio.gather(asyncio.create_task(in_task()), asyncio.to_thread(workflow_context.get))
+        by_task, by_thread = await asyncio.gather(
+            asyncio.create_task(in_task()), asyncio.to_thread(workflow_context.get)
+        )
         assert by_task == by_thread == workflow_context.get()
         scope = ["rollout", "eval-rollout"].index(workflow_context.stat_scope())
         told = [by_task.task_id, by_task.sample_idx, by_task.attempt, by_task.is_eval, by_task.seed, scope]
@@ -70,7 +72,13 @@ class Bad(rollyard.RolloutWorkflow):
             print("x" * 100_000, flush=True)
             os.write(1, b"more of it\n")
         if how == "return":
-            return [1, 2, 3] if data["what"] == "list" else {"input_ids": "text"} if data["what"] == "text" else {}
+            return (
+                [1, 2, 3]
+                if data["what"] == "list"
+                else {"input_ids": "text"}
+                if data["what"] == "text"
+                else {}
+            )
         reward = float("nan") if how == "nan" else 1.0
         return tensors(await engine.agenerate(ask()), reward)
 
@@ -99,7 +107,13 @@ NOT_A_CLASS = 7
 
 
 def length_reward(
-    prompt: str, completion: str, prompt_ids: list[int], completion_ids: list[int], *, answer: Any = None, **data: Any
+    prompt: str,
+    completion: str,
+    prompt_ids: list[int],
+    completion_ids: list[int],
+    *,
+    answer: Any = None,
+    **data: Any,
 ) -> Any:
     if answer == "raise":
         raise ValueError("cannot be judged")

@@ -13,8 +13,10 @@ use rollyard_engine::executor::{
     Task as CoreTask, TaskId,
 };
 use rollyard_engine::group::{GroupRules, Incomplete};
+use rollyard_engine::sink::{Dump, DumpSettings, Sink};
 use serde::Deserialize;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ use super::host::HostedWorkflow;
 use super::runtime::{runtime, wait};
 use crate::batch::made;
 use crate::errors::{BatchError, EpisodeError, ExecutorError, NotEnoughError, WaitTimeoutError};
+use crate::tokenizer::Tokenizer;
 
 /// Whose arrays they were, and the tensors: name, type, shape, bytes.
 type Batch<'py> = (String, Vec<(String, &'static str, Vec<usize>, Bound<'py, PyArray1<u8>>)>);
@@ -41,6 +44,17 @@ struct WireConfig {
     episode_timeout_secs: Option<f64>,
     failures_in_a_row_max: Option<u64>,
     seed: u64,
+    dump: Option<WireDump>,
+}
+
+/// Where every task is written down, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireDump {
+    fileroot: PathBuf,
+    experiment: String,
+    trial: String,
+    tokens: bool,
 }
 
 impl WireConfig {
@@ -93,10 +107,16 @@ enum AnyWorkflow<'py> {
 #[pymethods]
 impl Executor {
     #[new]
-    fn new(py: Python<'_>, engine: &Engine, config: &str) -> PyResult<Self> {
-        let config: WireConfig = serde_json::from_str(config).map_err(ExecutorError::of)?;
+    fn new(py: Python<'_>, engine: &Engine, config: &str, tokenizer: Option<&Tokenizer>) -> PyResult<Self> {
+        let mut config: WireConfig = serde_json::from_str(config).map_err(ExecutorError::of)?;
         let runtime = runtime(py)?.handle().clone();
-        let inner = CoreExecutor::new(engine.inner.clone(), config.into_core()?, Vec::new(), runtime);
+        let dump = config.dump.take().map(|WireDump { fileroot, experiment, trial, tokens }| {
+            let tokenizer = tokenizer.map(|tokenizer| tokenizer.inner.clone());
+            let settings = DumpSettings { fileroot, experiment, trial, tokenizer, tokens };
+            Arc::new(Dump::new(settings)) as Arc<dyn Sink>
+        });
+        let sinks = dump.into_iter().collect();
+        let inner = CoreExecutor::new(engine.inner.clone(), config.into_core()?, sinks, runtime);
         Ok(Self { inner, arrays: Arc::default() })
     }
 

@@ -7,16 +7,18 @@
 //! import, which weights are current, whether to wait. Workers end when their pipe does, so none outlives us.
 //!
 //! Read in this order: [`frame`] is what goes through the pipe, [`process`] one worker, [`shift`] how the
-//! workers are kept, [`workflow`] and [`reward`] what they are to the rest of us.
+//! workers are kept, [`workflow`], [`reward`] and [`tool`] what they are to the rest of us.
 
 mod frame;
 mod process;
 mod reward;
 mod shift;
+mod tool;
 mod workflow;
 
 pub use frame::Load;
 pub use reward::PythonReward;
+pub use tool::PythonTool;
 pub use workflow::PythonWorkflow;
 
 use futures_util::future::join_all;
