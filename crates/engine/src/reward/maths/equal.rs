@@ -13,7 +13,8 @@ const AT_POINT: f64 = 1e-9;
 /// How many points a function with variables is calculated at, and at how many it must be defined.
 const POINTS: u64 = 8;
 const POINTS_NEEDED: usize = 4;
-const FACTORIAL_MAX: i128 = 1000;
+/// Each is so many products, and an answer may have a hundred of them.
+const FACTORIAL_MAX: i128 = 300;
 
 pub(super) fn equal(a: &Expr, b: &Expr, rules: &MathsRules) -> bool {
     match (infinity(a), infinity(b)) {

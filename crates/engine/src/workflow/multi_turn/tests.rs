@@ -7,6 +7,7 @@ use crate::command::Program;
 use crate::generate::{Prompt, StopReason};
 use crate::reward::reward_fn;
 use crate::tool::CommandTool;
+use proptest::prelude::*;
 use rollyard_core::rollout::{NO_VERSION, Rollout};
 use serde_json::json;
 
@@ -239,4 +240,66 @@ fn tokens_cannot_begin_a_conversation_of_several_turns() {
     let engine = Scripted::new(None, &[]);
     let error = engine.run(&workflow(None), r#"{"input_ids": [1]}"#).unwrap_err();
     assert!(error.to_string().contains("\"input_ids\" cannot begin"), "{error}");
+}
+
+fn words() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "It is",
+        " two",
+        "\n",
+        " ",
+        "  ",
+        "¦",
+        "ü",
+        "<think>",
+        "</think>",
+        "\n\n",
+        "ANY ANSWER",
+        "<|im_end|>",
+        "1",
+        ".",
+    ]);
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Whatever is said and however it is cut: what was sampled is in the samples once, in order, and every
+    /// answer follows the very tokens it was asked with.
+    #[test]
+    fn no_token_is_lost_or_made_up(
+        template in prop::sample::select(vec![CHATML, THINKING, LLAMA]),
+        said in prop::collection::vec((words(), any::<bool>()), 3),
+        feedback in words(),
+    ) {
+        let end = if template == LLAMA { "<|eot_id|>" } else { "<|im_end|>" };
+        let reply = |(text, ends): &(String, bool)| says(&["So", text, if *ends { end } else { "" }].concat());
+        let replies: Vec<Reply> = said.iter().map(reply).collect();
+        let workflow = MultiTurn { feedback: Some(feedback), max_turns: 3, ..workflow(Some(template)) };
+        let tokenizer = workflow.tokenizer.clone().unwrap();
+        let (trajectory, engine) = run(&workflow, &replies);
+        let mut kept = Vec::new();
+        let mut turn = 0;
+        for sample in &trajectory.samples {
+            let rollout = sample.rollout.as_ref().unwrap();
+            let mut at = rollout.prompt_len();
+            let mut parts = rollout.sampled().spans().peekable();
+            while at < rollout.tokens().len() {
+                let answer = sampled(&tokenizer, &replies[turn].text);
+                prop_assert_eq!(&prompt_tokens(&engine, turn)[..], &rollout.tokens()[..at]);
+                prop_assert_eq!(&rollout.tokens()[at..at + answer.len()], &answer[..]);
+                at += answer.len();
+                kept.extend(answer);
+                turn += 1;
+                let from = at - rollout.prompt_len();
+                while parts.peek().is_some_and(|(span, on)| *on || span.start < from) {
+                    parts.next();
+                }
+                at = parts.peek().map_or(rollout.tokens().len(), |(span, _)| rollout.prompt_len() + span.end);
+            }
+        }
+        let all: Vec<i32> = replies.iter().flat_map(|reply| sampled(&tokenizer, &reply.text)).collect();
+        prop_assert_eq!(kept, all);
+    }
 }
