@@ -6,15 +6,13 @@
 mod arguments;
 mod making;
 mod past;
-mod prompts;
 mod progress;
+mod prompts;
 mod tally;
 mod target;
 
 use anyhow::{Context, Result, bail};
-use rollyard_engine::executor::{
-    Counts, Executor, ExecutorConfig, ExecutorError, Finished, Pace, Task,
-};
+use rollyard_engine::executor::{Counts, Executor, ExecutorConfig, ExecutorError, Finished, Pace, Task};
 use rollyard_engine::group::GroupRules;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,8 +22,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::say;
 use crate::terminal::many;
-pub(crate) use arguments::Arguments;
 use arguments::AcceptRule;
+pub(crate) use arguments::Arguments;
 use making::Making;
 use progress::Progress;
 use prompts::Prompts;

@@ -69,7 +69,9 @@ fn tell(stats: &Stats, sums: Sums, total: usize, before: usize, elapsed: Duratio
     let settled = accepted + rejected + failed;
     let done = before as u64 + settled;
     let mut parts = vec![format!("{}/{} prompts", count(done), count(total as u64))];
-    for (number, what) in [(accepted, "accepted"), (rejected, "rejected"), (failed, "failed"), (running, "running")] {
+    for (number, what) in
+        [(accepted, "accepted"), (rejected, "rejected"), (failed, "failed"), (running, "running")]
+    {
         parts.push(format!("{} {what}", count(number)));
     }
     parts.extend(rate(sums.tokens, elapsed));
@@ -109,9 +111,8 @@ mod tests {
     #[test]
     fn the_line_says_how_far_it_is_and_how_long_it_takes() {
         let counts = Counts { accepted: 30, rejected: 8, failed: 2, running: 16, ..Counts::default() };
-        let mut stats = Stats {
-            counts, ready: 0, version: 0, capacity: 0, paused: false, oldest_running_secs: 3.0,
-        };
+        let mut stats =
+            Stats { counts, ready: 0, version: 0, capacity: 0, paused: false, oldest_running_secs: 3.0 };
         let sums = Sums { tokens: 123_450, ..Sums::default() };
         let line = |stats: &Stats| tell(stats, sums, 1_100, 60, Duration::from_secs(10));
         let expected = "100/1,100 prompts · 30 accepted · 8 rejected · 2 failed · 16 running · 12,345 tokens/s · ETA 4m10s";

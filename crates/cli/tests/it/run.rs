@@ -62,7 +62,8 @@ fn accepted(lines: &[Value]) -> BTreeMap<u64, Vec<u64>> {
 #[test]
 fn every_prompt_becomes_a_group_that_is_exact_to_the_token() {
     let (dir, engine) = (prompts(20), engine(|settings| settings.version = 7));
-    let outcome = exact(dir.path(), &engine, &["--group-size", "4", "--reward", "math", "--out", "out", "--dump"]);
+    let outcome =
+        exact(dir.path(), &engine, &["--group-size", "4", "--reward", "math", "--out", "out", "--dump"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert!(outcome.stderr.contains("20 accepted, 0 rejected, 0 failed; 80 episodes"), "{}", outcome.stderr);
 
@@ -75,7 +76,9 @@ fn every_prompt_becomes_a_group_that_is_exact_to_the_token() {
         assert_eq!(line["is_exact"], true);
         let rollout = rollout::decode(line.to_string().as_bytes()).unwrap();
         assert!(rollout.versions().values().all(|version| version == 7));
-        assert!(rollout.response_logprobs().is_some_and(|logprobs| logprobs.iter().all(|value| *value < 0.0)));
+        assert!(
+            rollout.response_logprobs().is_some_and(|logprobs| logprobs.iter().all(|value| *value < 0.0))
+        );
         answers.insert(rollout.tokens().to_vec());
     }
     assert_eq!(answers.len(), 80, "each member has a seed of its own");
@@ -159,12 +162,17 @@ fn ctrl_c_leaves_whole_groups_and_says_how_to_go_on() {
     wait_until("the engine is left alone", || engine.engine.counters().in_flight == 0);
 }
 
+/// The reward is the member's place in its group.
+const MEMBER: &str =
+    r#"cmd:python3 -c "import json,sys; print(json.load(sys.stdin)['context']['sample_idx'])""#;
+
 #[test]
 fn rollouts_go_to_a_yard_once_and_it_remembers_them() {
     let (dir, engine) = (prompts(12), engine(|_| {}));
     let server = Server::start(dir.path(), &[]);
     let out = format!("{}/runs/maths", server.url);
-    let flags = ["--group-size", "4", "--out", out.as_str()];
+    // A group in which all are equal is not worth training on, and the yard would drop it.
+    let flags = ["--group-size", "4", "--reward", MEMBER, "--out", out.as_str()];
     let outcome = exact(dir.path(), &engine, &flags);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let client = server.client();
@@ -174,20 +182,20 @@ fn rollouts_go_to_a_yard_once_and_it_remembers_them() {
     let outcome = exact(dir.path(), &engine, &flags);
     assert!(outcome.stderr.contains("nothing is missing"), "{outcome:?}");
     assert_eq!(engine.engine.counters().requests, asked);
-    // Half a group is no group: the prompt is run again, and what was there is recognised.
-    let uid = lines_of_lease(&client, "maths");
-    assert!(uid.len() == 48, "{uid:?}");
-    let (status, answer) = client.post("/api/runs/maths/known", &json!({"uids": ["nobody", uid.first().unwrap()]}));
-    assert_eq!((status, &answer["known"]), (200, &json!([uid.first().unwrap()])));
+    let uids = leased(&client, "maths");
+    assert_eq!(uids.len(), 48);
+    let one = uids.first().unwrap();
+    let (status, answer) = client.post("/api/runs/maths/known", &json!({"uids": ["nobody", one]}));
+    assert_eq!((status, &answer["known"]), (200, &json!([one])));
     let (status, answer) = client.post("/api/runs/maths/known", &json!({"uids": vec!["x"; 10_001]}));
     assert_eq!(status, 400);
     assert!(answer["error"]["message"].as_str().unwrap().contains("10001 entries"), "{answer}");
 }
 
-/// The uids of all groups of a run.
-fn lines_of_lease(client: &crate::program::Client, run: &str) -> BTreeSet<String> {
-    client.post(&format!("/api/runs/{run}"), &json!({}));
-    let (_, answer) = client.post(&format!("/api/runs/{run}/lease"), &json!({"groups": 100, "min_groups": 1}));
+/// The uids of all groups that can be had of a run.
+fn leased(client: &crate::program::Client, run: &str) -> BTreeSet<String> {
+    let (status, answer) = client.post(&format!("/api/runs/{run}/lease"), &json!({"groups": 12}));
+    assert_eq!(status, 200, "{answer}");
     let mut uids = BTreeSet::new();
     collect_uids(&answer, &mut uids);
     uids
@@ -210,7 +218,8 @@ fn collect_uids(value: &Value, uids: &mut BTreeSet<String>) {
 fn bad_lines_are_named_and_the_rest_runs() {
     let engine = engine(|_| {});
     let good = r#"{"prompt": "1+1?"}"#.to_owned();
-    let lines = [good.clone(), "{\"prompt\": 5}".into(), String::new(), "[1]".into(), "nonsense".into(), good];
+    let lines =
+        [good.clone(), "{\"prompt\": 5}".into(), String::new(), "[1]".into(), "nonsense".into(), good];
     let dir = with(&lines);
     let outcome = exact(dir.path(), &engine, &["--out", "out"]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
@@ -227,10 +236,15 @@ fn bad_lines_are_named_and_the_rest_runs() {
 
 #[test]
 fn a_run_in_which_everything_fails_says_why_and_can_be_run_again() {
-    let (dir, engine) = (prompts(4), engine(|settings| (settings.fail_next, settings.fail_status) = (1000, 400)));
+    let (dir, engine) =
+        (prompts(4), engine(|settings| (settings.fail_next, settings.fail_status) = (1000, 400)));
     let outcome = exact(dir.path(), &engine, &["--out", "out"]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
-    assert!(outcome.stderr.contains("all 4 tasks failed: 4 × the engine answered with status 400"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("all 4 tasks failed: 4 × the engine answered with status 400"),
+        "{}",
+        outcome.stderr
+    );
     engine.engine.change(|settings| settings.fail_next = 0);
     let outcome = exact(dir.path(), &engine, &["--out", "out"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -241,13 +255,20 @@ fn a_run_in_which_everything_fails_says_why_and_can_be_run_again() {
 fn what_cannot_be_done_is_said_before_anything_is() {
     let (dir, engine) = (prompts(2), engine(|_| {}));
     assert_eq!(exact(dir.path(), &engine, &["--out", "made"]).code, Some(0));
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["--out", "made", "--seed", "9"], "the folder holds a run with seed 0, not 9; give another folder"),
         (&["--out", "made", "--temperature", "0.5"], "a run with sampling.temperature 1.0, not 0.5"),
         (&["--out", "x", "--reward", "maths!"], "no reward is called \"maths!\"; there are math, exact"),
         (&["--out", "x", "--dialect", "openai"], "an openai engine takes no token ids"),
         (&["--out", "x", "--incomplete", "keep"], "must be wait, replace, drop, accept, or accept:K"),
-        (&["--out", "x", "--workflow", "nothing"], "nothing"),
+        (
+            &["--out", "x", "--workflow", "nothing"],
+            "there is no workflow \"nothing\"; there are single-turn, multi-turn, and module.Class for one in Python",
+        ),
+        (
+            &["--out", "x", "--workflow", "multi-turn", "--tool", "none.json"],
+            "the tool cannot be read (No such file",
+        ),
         (&["--out", "http://127.0.0.1:1"], "the yard cannot be reached (Connection refused"),
     ];
     for (flags, expected) in cases {
@@ -259,9 +280,12 @@ fn what_cannot_be_done_is_said_before_anything_is() {
 
 #[test]
 fn an_engine_without_token_ids_is_not_taken_for_an_exact_one() {
-    let (dir, engine) = (prompts(2), engine(|settings| {
-        (settings.gives_token_ids, settings.gives_token_ids_as_words) = (false, false);
-    }));
+    let (dir, engine) = (
+        prompts(2),
+        engine(|settings| {
+            (settings.gives_token_ids, settings.gives_token_ids_as_words) = (false, false);
+        }),
+    );
     let outcome = exact(dir.path(), &engine, &["--dialect", "vllm", "--out", "out"]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     assert!(outcome.stderr.contains("exact tokens were asked for"), "{}", outcome.stderr);
@@ -279,4 +303,38 @@ fn only_groups_with_something_to_learn_are_accepted_on_request() {
     let rejected: Vec<_> = lines.iter().filter(|line| line["attributes"]["status"] == "rejected").collect();
     assert_eq!(rejected.len(), 6);
     assert!(rejected.iter().all(|line| line["attributes"]["reason"] == "the accept filter said no"));
+}
+
+#[test]
+fn a_model_calls_a_program_and_is_told_what_it_says() {
+    let call = json!({"role": "assistant", "content": null, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{\"a\": 2, \"b\": 3}"}}]});
+    let engine = engine(|settings| settings.answers = vec![call, json!("It is \\boxed{5}.")]);
+    let dir = with(&[json!({"prompt": "2+3?", "answer": 5}).to_string()]);
+    let tool = json!({
+        "function": {"name": "add", "parameters": {"type": "object"}},
+        "command": "python3 -c \"import json,sys; d=json.load(sys.stdin); print(d['a']+d['b'])\"",
+    });
+    std::fs::write(dir.path().join("add.json"), tool.to_string()).unwrap();
+    let mut program = rollyard(dir.path());
+    program.args([
+        "run",
+        "--workflow",
+        "multi-turn",
+        "--tool",
+        "add.json",
+        "--input",
+        "data.jsonl",
+        "--out",
+        "out",
+    ]);
+    program.args(["--engine", &engine.engine.url(), "--dialect", "openai", "--reward", "math"]);
+    let outcome = run(program);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let lines = lines(&dir.path().join("out/rollouts.jsonl"));
+    let roles: Vec<_> =
+        lines[0]["messages"].as_array().unwrap().iter().map(|said| said["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    assert_eq!(lines[0]["messages"][2]["content"], "5");
+    assert_eq!(lines[0]["reward"], 1.0);
 }
