@@ -65,7 +65,7 @@ from rollyard.errors import (
     WorkerError,
     WorkflowError,
 )
-from rollyard.executor import ExecutorStats, RolloutExecutor, RunningTask
+from rollyard.executor import EpisodeGroup, EpisodeSample, ExecutorStats, RolloutExecutor, RunningTask
 from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
 from rollyard.loader import ReplayDataLoader
 from rollyard.masks import MultiTurnLossMaskGenerator
@@ -121,6 +121,8 @@ __all__ = [
     "EngineTimeoutError",
     "EngineUnreachableError",
     "EpisodeError",
+    "EpisodeGroup",
+    "EpisodeSample",
     "ExecutorError",
     "ExecutorStats",
     "Fate",

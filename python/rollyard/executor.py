@@ -7,11 +7,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from rollyard import _rollyard, tensors
-from rollyard._rollyard import Tokenizer
+from rollyard._rollyard import Rollout, Tokenizer
 from rollyard.bridge import EpisodeLoop
 from rollyard.engines import InferenceEngine
 from rollyard.errors import ExecutorError, WorkflowError
@@ -42,6 +43,35 @@ class ExecutorStats(TypedDict):
     """Groups that may be begun now."""
     paused: bool
     oldest_running_secs: float
+
+
+@dataclass(frozen=True)
+class EpisodeSample:
+    """One sequence to train on, and what people want to see of it."""
+
+    sample_idx: int
+    """Which of the group."""
+    reward: float
+    rollout: Rollout | None
+    """To the token; `None` where the engine only speaks text."""
+    messages: list[dict[str, Any]]
+    """The conversation, where the workflow told it."""
+    text: tuple[str, str] | None
+    """Prompt and completion, where they are known without a tokenizer."""
+    segments: list[tuple[int, int]]
+    """How many sampled tokens, and the version that sampled them."""
+    extra: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EpisodeGroup:
+    """What came of one prompt."""
+
+    task_id: int
+    data: dict[str, Any]
+    """As JSON can say it."""
+    is_eval: bool
+    samples: list[EpisodeSample]
 
 
 class RunningTask(TypedDict):
@@ -152,6 +182,12 @@ class RolloutExecutor:
         cannot come any more. What does not arrive in time is not lost: nothing is taken.
         """
         return _dict(self._native.wait(count, timeout))
+
+    def wait_groups(self, count: int, *, timeout: float | None = None) -> list[EpisodeGroup]:
+        """The same sample by sample, with rollouts to the token: for replay buffers, and for engines that
+        only speak text.
+        """
+        return [_group(*group) for group in self._native.wait_groups(count, timeout)]
 
     def wait_for_task(self, task: int, *, timeout: float | None = None) -> TensorDict | None:
         """What came of one task; `None` if it was rejected, an error if it failed."""
@@ -345,6 +381,14 @@ def _strict_json(value: Mapping[str, Any], name: str) -> str:
 
 def _named(value: Any) -> str:
     return f"<{type(value).__qualname__}>"
+
+
+def _group(task_id: int, data: str, is_eval: bool, samples: list[_rollyard._Sample]) -> EpisodeGroup:
+    told = [
+        EpisodeSample(sample_idx, reward, rollout, json.loads(messages), text, segments, json.loads(extra))
+        for sample_idx, reward, rollout, messages, extra, text, segments in samples
+    ]
+    return EpisodeGroup(task_id, json.loads(data), is_eval, told)
 
 
 def _dict(batch: tuple[str, list[tensors._Made]]) -> TensorDict:

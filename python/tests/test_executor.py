@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -71,6 +73,48 @@ def test_jax_comes_back_as_jax(executor: RolloutExecutor) -> None:
 def test_interactions_are_rows_of_one_dict(executor: RolloutExecutor) -> None:
     batch = executor.rollout_batch([{}], yarns.Talk())
     assert batch["loss_mask"].sum(1).tolist() == [3, 5] and batch["rewards"].tolist() == [0, 1]
+
+
+def test_groups_come_sample_by_sample_with_their_rollouts(executor: RolloutExecutor) -> None:
+    task = executor.submit({"reward": 3}, yarns.Plain, group_size=2)
+    [group] = executor.wait_groups(1, timeout=30)
+    assert (group.task_id, group.data, group.is_eval) == (task, {"reward": 3}, False)
+    assert [sample.sample_idx for sample in group.samples] == [0, 1]
+    for sample in group.samples:
+        assert sample.rollout is not None and sample.rollout.prompt_tokens.tolist() == [1, 2, 3]
+        assert len(sample.rollout.response_tokens) == 8 and sample.segments == [(8, 0)]
+        assert sample.reward == sample.rollout.episode_reward == 3
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_engine_that_only_speaks_text_gives_messages(start_engine: StartEngine, processes: int) -> None:
+    engine = rollyard.OpenAIEngine(start_engine("--answer", "It is 4.").url)
+    with RolloutExecutor(engine, consumer_batch_size=2, processes=processes) as executor:
+        executor.submit({"question": "2+2?"}, yarns.Chats)
+        [group] = executor.wait_groups(1, timeout=30)
+        [sample] = group.samples
+        assert sample.rollout is None and sample.reward == 0.25 and sample.extra == {"interaction": "only"}
+        assert [message["content"] for message in sample.messages] == ["2+2?", "It is 4."]
+        executor.submit({"question": "2+2?"}, yarns.Chats)
+        with pytest.raises(
+            rollyard.BatchError, match="there is only text, because the engine gives no tokens"
+        ):
+            executor.wait(1, timeout=30)
+
+
+def test_every_task_is_written_down(engine: rollyard.SGLangEngine, tmp_path: pathlib.Path) -> None:
+    with RolloutExecutor(
+        engine, fileroot=tmp_path, experiment_name="e", trial_name="t", consumer_batch_size=2, attempts=1
+    ) as executor:
+        executor.submit({"reward": 3}, yarns.Plain, group_size=2)
+        executor.wait(1, timeout=30)
+    [file] = tmp_path.rglob("*.jsonl")
+    assert file.relative_to(tmp_path).parts[:4] == ("e", "t", "rollout", "0")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["sample_idx"], line["reward"], line["prompt_len"], line["seqlen"]) for line in lines] == [
+        (0, 3.0, 3, 11),
+        (1, 3.0, 3, 11),
+    ]
 
 
 def test_what_is_rejected_is_none_and_no_failure(executor: RolloutExecutor) -> None:

@@ -150,7 +150,7 @@ def test_cancelling_reaches_the_request_of_a_worker(executor: RolloutExecutor, s
 
 
 NOT_IMPORTED: list[tuple[Any, dict[str, Any] | None, str]] = [
-    ("yarns.Plian", None, "the module yarns has no Plian; it has Bad, NotAsync, Plain"),
+    ("yarns.Plian", None, "the module yarns has no Plian; it has Bad, Chats, NotAsync, Plain"),
     ("nowhere.Plain", None, "there is no module nowhere"),
     ("yarns.Told", {"color": "red"}, "Told cannot be made with color"),
     ("yarns.Agent", None, "Agents need the gateway"),

@@ -91,6 +91,15 @@ class Talk(rollyard.RolloutWorkflow):
         return {f"turn-{n}": rollyard.Interaction(answer, float(n)) for n, answer in enumerate(answers)}
 
 
+class Chats(rollyard.RolloutWorkflow):
+    """Speaks in messages."""
+
+    async def arun_episode(self, engine: Any, data: dict[str, Any]) -> dict[str, Any]:
+        messages = [{"role": "user", "content": data["question"]}]
+        response = await engine.agenerate(rollyard.ModelRequest(messages=messages))
+        return {"only": rollyard.Interaction(response, 0.25, messages)}
+
+
 class Agent:
     """Not a workflow yet."""
 

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::episode::LoopWorkflow;
+use super::group::{Group, groups_of};
 use super::host::HostedWorkflow;
 use super::runtime::{runtime, wait};
 use crate::batch::made;
@@ -155,6 +156,13 @@ impl Executor {
         let timeout = limit(timeout)?;
         let finished = wait(py, self.inner.wait(count, timeout))?.map_err(raised)?;
         self.batch(py, &finished)
+    }
+
+    /// The same sample by sample.
+    fn wait_groups(&self, py: Python<'_>, count: usize, timeout: Option<f64>) -> PyResult<Vec<Group>> {
+        let timeout = limit(timeout)?;
+        let finished = wait(py, self.inner.wait(count, timeout))?.map_err(raised)?;
+        py.detach(|| groups_of(finished)).map_err(ExecutorError::of)
     }
 
     /// `None` if it was rejected.
