@@ -32,7 +32,7 @@ class Plain(rollyard.RolloutWorkflow):
             return None
         request = ask(*data.get("tokens", [1, 2, 3]), max_new_tokens=self.max_new_tokens, seed=context.seed)
         response = await engine.agenerate(request)
-        reward = float(data.get("reward", context.task_id))
+        reward = float(data.get("reward", context.task_id or 0))
         stats.get().scalar(reward=reward)
         return tensors(response, reward)
 
