@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
+
 from serving import BINARY
 
 
@@ -82,4 +83,4 @@ def test_exact_is_refused_with_the_next_step(llama_cpp: str) -> None:
 def test_a_wrong_dialect_is_told_by_what_the_server_answers(llama_cpp: str) -> None:
     checked = rollyard("engine", "check", llama_cpp, "--dialect", "sglang")
     assert checked.returncode == 1
-    assert f"status 404: {{\"detail\":\"Not Found\"}}: {llama_cpp}/generate" in checked.stderr, checked.stderr
+    assert f'status 404: {{"detail":"Not Found"}}: {llama_cpp}/generate' in checked.stderr, checked.stderr

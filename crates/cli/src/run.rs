@@ -6,15 +6,13 @@
 mod arguments;
 mod making;
 mod past;
-mod prompts;
 mod progress;
+mod prompts;
 mod tally;
 mod target;
 
 use anyhow::{Context, Result, bail};
-use rollyard_engine::executor::{
-    Counts, Executor, ExecutorConfig, ExecutorError, Finished, Pace, Task,
-};
+use rollyard_engine::executor::{Counts, Executor, ExecutorConfig, ExecutorError, Finished, Pace, Task};
 use rollyard_engine::group::GroupRules;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,8 +22,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::say;
 use crate::terminal::many;
-pub(crate) use arguments::Arguments;
 use arguments::AcceptRule;
+pub(crate) use arguments::Arguments;
 use making::Making;
 use progress::Progress;
 use prompts::Prompts;
@@ -57,7 +55,7 @@ async fn run_all(arguments: &Arguments, prompts: Prompts) -> Result<()> {
     let mut progress = Progress::new(total, total - missing.len());
     if missing.is_empty() {
         progress.say(&format!("nothing is missing: all {total} prompts are done"));
-        return target.finish();
+        return readable(bad);
     }
     if missing.len() < total {
         progress.say(&format!("{} of {} prompts are done already", total - missing.len(), total));
@@ -158,6 +156,10 @@ fn conclude(counts: Counts, bad: usize, executor: &Executor) -> Result<()> {
         let failed = many(usize::try_from(counts.failed).unwrap_or(usize::MAX), "prompt");
         bail!("{failed} failed: {}; the same command tries them again", executor.reasons());
     }
+    readable(bad)
+}
+
+fn readable(bad: usize) -> Result<()> {
     if bad > 0 {
         bail!("{} of the input could not be read", many(bad, "line"));
     }

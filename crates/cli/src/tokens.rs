@@ -11,9 +11,9 @@ mod tally;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use rollyard_core::tokens::Masks;
 use rollyard_core::tokens::mask::MaskRules;
 use rollyard_core::tokens::template::CivilTime;
-use rollyard_core::tokens::Masks;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -77,7 +77,8 @@ impl Color {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rule = MaskRules::default().get(&arguments.mask)?;
-    let reader = Reader { masks: Masks { tokenizer: Arc::new(model::load(&arguments.model)?), rule }, now: now() };
+    let reader =
+        Reader { masks: Masks { tokenizer: Arc::new(model::load(&arguments.model)?), rule }, now: now() };
     let mut lines = Lines::open(&arguments.file, "reading")?;
     let mut painter = Painter::new(io::stdout().lock(), Paint { in_color: arguments.color.is_on() });
     let mut tally = Tally::default();

@@ -74,10 +74,6 @@ impl Program {
         Self { output, ..self }
     }
 
-    pub fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
     /// What it writes to its standard output.
     pub async fn run(&self, input: &[u8]) -> Result<String, ProgramError> {
         let _permit = self.permits.acquire().await;

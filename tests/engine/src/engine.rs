@@ -15,7 +15,7 @@ pub(crate) struct Engine {
     aborts: watch::Sender<u64>,
     aborted: Mutex<Aborted>,
     paused: watch::Sender<bool>,
-    /// Permits are given out by `at_once_max`; see [`Engine::place`].
+    /// For so many generations at once as `at_once_max` says.
     pub(crate) places: Semaphore,
     requests: AtomicU64,
     in_flight: AtomicU64,

@@ -12,6 +12,7 @@ use serde_json::json;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -106,7 +107,13 @@ async fn respond(engine: &Engine, request: Request<Incoming>) -> Option<Response
         "/generate" | "/v1/completions" | "/v1/chat/completions" => generation(engine, path, &body).await,
         "/control" if parts.method == Method::POST => control::change(engine, &body),
         "/control" => control::show(engine),
-        _ => other(engine, path, &body),
+        _ => {
+            let latency = Duration::from_millis(engine.settings().health_latency_ms);
+            if path == "/health" && !latency.is_zero() {
+                tokio::time::sleep(latency).await;
+            }
+            other(engine, path, &body)
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub struct Settings {
     pub hang: bool,
     /// `/health` answers with this.
     pub health_status: u16,
+    pub health_latency_ms: u64,
     /// What the next generations are answered with, as it stands.
     pub raw_answers: Vec<String>,
 
@@ -71,6 +72,7 @@ impl Default for Settings {
             disconnect_next: 0,
             hang: false,
             health_status: 200,
+            health_latency_ms: 0,
             raw_answers: Vec::new(),
             abort_next: Vec::new(),
             abort_after: None,

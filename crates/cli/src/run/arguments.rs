@@ -1,12 +1,15 @@
 //! What `rollyard run` can be told.
 
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use rollyard_engine::clients::Dialect;
 use rollyard_engine::generate::GenerationConfig;
 use rollyard_engine::group::Incomplete;
+use rollyard_engine::workflow::{Recipe, Turns};
 use serde_json::{Map, Value};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Run a workflow on every prompt of a file and keep what comes of it
@@ -19,17 +22,16 @@ is recorded to the token. Without it the engine must speak OpenAI's chat complet
 --out is a folder, which gets rollouts.jsonl, or a yard: `yard` for the one on this machine, or
 http://HOST:PORT/runs/NAME. Run the same command again, and only what is missing is made.
 
-Examples:
+Example:
     rollyard run --input prompts.jsonl --engine http://127.0.0.1:30000 --model Qwen2.5-7B-Instruct \\
-        --reward math --group-size 8 --out rollouts
-    rollyard run --workflow my_module.MyWorkflow --input prompts.jsonl --engine http://127.0.0.1:30000 --out yard")]
+        --reward math --group-size 8 --out rollouts")]
 pub(crate) struct Arguments {
     /// single-turn, multi-turn, or module.Class for a RolloutWorkflow of your own in Python
     #[arg(long, default_value = SINGLE_TURN)]
     pub(super) workflow: String,
     /// Keyword arguments of a workflow in Python, as a JSON object
     #[arg(long, value_name = "JSON", value_parser = object, default_value = "{}", hide_default_value = true)]
-    pub(super) workflow_args: std::sync::Arc<Map<String, Value>>,
+    pub(super) workflow_args: Arc<Map<String, Value>>,
     /// Prompts, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub(super) input: PathBuf,
@@ -76,6 +78,8 @@ pub(crate) struct Arguments {
     pub(super) engine: EngineArguments,
     #[command(flatten)]
     pub(super) sampling: Sampling,
+    #[command(flatten)]
+    pub(super) turns: TurnArguments,
     #[command(flatten)]
     pub(super) python: PythonArguments,
 }
@@ -138,6 +142,27 @@ pub(super) struct Sampling {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Several turns (--workflow multi-turn)")]
+pub(super) struct TurnArguments {
+    /// What the model may call: module.function in Python, or a JSON file with `function` and `command`; can be
+    /// given again
+    #[arg(long = "tool", value_name = "TOOL")]
+    pub(super) tools: Vec<String>,
+    /// Answers in all
+    #[arg(long, value_name = "N", default_value = "8")]
+    pub(super) max_turns: NonZeroU32,
+    /// Tokens in all, the prompt included
+    #[arg(long, value_name = "N")]
+    pub(super) max_tokens: Option<usize>,
+    /// Told to the model after an answer that is worth less than 1, so that it tries again
+    #[arg(long, value_name = "TEXT")]
+    pub(super) feedback: Option<String>,
+    /// What is left of the reward each time that feedback was needed
+    #[arg(long, value_name = "SHARE", default_value = "1.0")]
+    pub(super) turn_discount: f64,
+}
+
+#[derive(Debug, Args)]
 #[command(next_help_heading = "Python workflows and rewards")]
 pub(super) struct PythonArguments {
     /// The interpreter, in which the package rollyard is installed [default: python3]
@@ -166,6 +191,32 @@ impl Arguments {
         }
     }
 
+    /// The workflow that is meant, if it needs no code.
+    pub(super) fn recipe(&self) -> Result<Option<Recipe>> {
+        let turns = match self.workflow.as_str() {
+            SINGLE_TURN => None,
+            MULTI_TURN => Some(Turns {
+                tools: self.turns.tools.clone(),
+                max_turns: self.turns.max_turns.get(),
+                max_tokens: self.turns.max_tokens,
+                feedback: self.turns.feedback.clone(),
+                turn_discount: self.turns.turn_discount,
+                ..Turns::default()
+            }),
+            path if path.contains('.') => return Ok(None),
+            other => bail!(
+                "there is no workflow {other:?}; there are {SINGLE_TURN}, {MULTI_TURN}, and module.Class for one in Python"
+            ),
+        };
+        Ok(Some(Recipe {
+            gconfig: self.gconfig(),
+            reward: self.reward.clone(),
+            system: self.sampling.system.clone(),
+            turns,
+            ..Recipe::default()
+        }))
+    }
+
     /// All that makes another run of it: what was made under other settings is something else.
     pub(super) fn identity(&self) -> Value {
         let sampling = &self.sampling;
@@ -181,6 +232,11 @@ impl Arguments {
             "sampling": self.gconfig(),
             "seed": sampling.seed,
             "system": sampling.system,
+            "tools": self.turns.tools,
+            "max_turns": self.turns.max_turns,
+            "max_tokens": self.turns.max_tokens,
+            "feedback": self.turns.feedback,
+            "turn_discount": self.turns.turn_discount,
             "eval": self.eval,
         })
     }
@@ -192,6 +248,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
     span.ok_or_else(|| "must be more than 0 seconds".to_owned())
 }
 
-fn object(text: &str) -> Result<std::sync::Arc<Map<String, Value>>, String> {
-    serde_json::from_str(text).map(std::sync::Arc::new).map_err(|error| format!("not a JSON object: {error}"))
+fn object(text: &str) -> Result<Arc<Map<String, Value>>, String> {
+    serde_json::from_str(text).map(Arc::new).map_err(|error| format!("not a JSON object: {error}"))
 }

@@ -1,22 +1,17 @@
 //! Puts together what a run is made with: an engine, a workflow, a reward, and Python where one of them is.
 
 use anyhow::{Context, Result, bail};
+use rollyard_core::tokens::Tokenizer;
 use rollyard_engine::clients::{Dialect, EngineConfig, HttpEngine};
 use rollyard_engine::episode::SharedWorkflow;
 use rollyard_engine::generate::SharedEngine;
-use rollyard_engine::host::{Host, HostConfig, PythonReward, PythonWorkflow};
-use rollyard_engine::reward::{RewardSpec, SharedReward};
+use rollyard_engine::host::{Host, HostConfig, PythonWorkflow};
 use rollyard_engine::stats::Stats;
-use rollyard_engine::workflow::SingleTurn;
 use serde_json::value::to_raw_value;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::arguments::{Arguments, SINGLE_TURN};
+use super::arguments::Arguments;
 use crate::model;
-
-/// A reward in Python that takes longer hangs.
-const REWARD_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Making {
     pub(super) engine: SharedEngine,
@@ -26,16 +21,20 @@ pub(super) struct Making {
 }
 
 pub(super) async fn prepare(arguments: &Arguments) -> Result<Making> {
+    let recipe = arguments.recipe()?;
+    let needs_python = recipe.as_ref().map_or(Ok(true), |recipe| recipe.needs_python())?;
     let engine = engine(arguments).await?;
-    let reward = RewardSpec::parse(&arguments.reward)?;
-    let needs_python = !arguments.is_built_in() || matches!(reward, RewardSpec::Python(_));
     let host = if needs_python { Some(host(arguments, engine.config()).await?) } else { None };
-    let workflow = match &host {
-        Some(host) if !arguments.is_built_in() => {
-            let kwargs = arguments.workflow_args.as_ref().clone();
-            Arc::new(PythonWorkflow::load(host.clone(), &arguments.workflow, kwargs).await?) as SharedWorkflow
+    let workflow = match (recipe, &host) {
+        (Some(recipe), host) => {
+            let tokenizer = tokenizer(arguments, engine.config().dialect)?;
+            recipe.build(tokenizer, host.as_ref()).await?
         }
-        _ => built_in(arguments, engine.config().dialect, reward_of(reward, host.as_ref()).await?)?,
+        (None, Some(host)) => {
+            let kwargs = arguments.workflow_args.as_ref().clone();
+            Arc::new(PythonWorkflow::load(host.clone(), &arguments.workflow, kwargs).await?)
+        }
+        (None, None) => bail!("a workflow in Python needs a host for it"),
     };
     Ok(Making { engine: Arc::new(engine), workflow, host })
 }
@@ -56,10 +55,11 @@ async fn engine(arguments: &Arguments) -> Result<HttpEngine> {
     Ok(HttpEngine::new(config)?)
 }
 
-fn built_in(arguments: &Arguments, dialect: Dialect, reward: SharedReward) -> Result<SharedWorkflow> {
-    let tokenizer = match (&arguments.engine.model, dialect) {
-        (Some(dir), Dialect::Sglang | Dialect::Vllm) => Some(Arc::new(model::load(dir)?)),
-        (None, Dialect::Openai) => None,
+/// What makes tokens of text, where the engine is asked in tokens.
+fn tokenizer(arguments: &Arguments, dialect: Dialect) -> Result<Option<Arc<Tokenizer>>> {
+    match (&arguments.engine.model, dialect) {
+        (Some(dir), Dialect::Sglang | Dialect::Vllm) => Ok(Some(Arc::new(model::load(dir)?))),
+        (None, Dialect::Openai) => Ok(None),
         (Some(_), Dialect::Openai) => bail!(
             "--model is given, but an openai engine takes no token ids; leave it out to record text, or use sglang or vllm"
         ),
@@ -67,21 +67,6 @@ fn built_in(arguments: &Arguments, dialect: Dialect, reward: SharedReward) -> Re
             "--model is missing: {dialect} is asked in token ids, and the folder with the model's tokenizer.json is needed to make \
              them; --dialect openai records text only"
         ),
-    };
-    let mut single_turn = SingleTurn::new(tokenizer, arguments.gconfig(), reward);
-    single_turn.system = arguments.sampling.system.clone();
-    match arguments.workflow.as_str() {
-        SINGLE_TURN => Ok(Arc::new(single_turn)),
-        other => bail!("there is no workflow {other}"),
-    }
-}
-
-async fn reward_of(spec: RewardSpec, host: Option<&Host>) -> Result<SharedReward> {
-    match (spec, host) {
-        (RewardSpec::Python(path), Some(host)) => {
-            Ok(Arc::new(PythonReward::load(host.clone(), &path, REWARD_TIMEOUT).await?))
-        }
-        (spec, _) => Ok(spec.build()?),
     }
 }
 

@@ -6,15 +6,17 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Writes down what the run is, or checks that it is the one that was written down.
-pub(super) fn claim(path: &Path, identity: &Value) -> Result<()> {
+/// Writes down what the run is, or checks that it is the one that was written down. Where nothing was made yet,
+/// the last word counts: whoever mistyped a flag may correct it.
+pub(super) fn claim(path: &Path, identity: &Value, made: bool) -> Result<()> {
     let cannot = |doing| move || format!("cannot {doing}: {}", path.display());
-    let text = match fs::read_to_string(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let text = serde_json::to_string_pretty(identity)? + "\n";
-            return fs::write(path, text).with_context(cannot("write"));
-        }
-        read => read.with_context(cannot("read"))?,
+    let before = match fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        read => Some(read.with_context(cannot("read"))?).filter(|_| made),
+    };
+    let Some(text) = before else {
+        let text = serde_json::to_string_pretty(identity)? + "\n";
+        return fs::write(path, text).with_context(cannot("write"));
     };
     let before: Value = serde_json::from_str(&text).with_context(cannot("understand"))?;
     let Some((field, before, now)) = difference(&before, identity) else { return Ok(()) };

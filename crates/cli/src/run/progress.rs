@@ -52,14 +52,14 @@ impl Progress {
         let sums = tally.sums();
         let elapsed = self.started.elapsed();
         let episodes = many(usize::try_from(sums.episodes).unwrap_or(usize::MAX), "episode");
+        let rate = rate(sums.tokens, elapsed).map(|rate| format!(", {rate}")).unwrap_or_default();
         let reward = sums.reward_mean().map(|mean| format!(", mean reward {mean:.3}")).unwrap_or_default();
         say(&format!(
-            "rollyard: {} accepted, {} rejected, {} failed; {episodes} in {}, {} tokens/s{reward}: {place}",
+            "rollyard: {} accepted, {} rejected, {} failed; {episodes} in {}{rate}{reward}: {place}",
             count(accepted),
             count(rejected),
             count(failed),
             span(elapsed),
-            count(rate(sums.tokens, elapsed)),
         ));
     }
 }
@@ -69,10 +69,12 @@ fn tell(stats: &Stats, sums: Sums, total: usize, before: usize, elapsed: Duratio
     let settled = accepted + rejected + failed;
     let done = before as u64 + settled;
     let mut parts = vec![format!("{}/{} prompts", count(done), count(total as u64))];
-    for (number, what) in [(accepted, "accepted"), (rejected, "rejected"), (failed, "failed"), (running, "running")] {
+    for (number, what) in
+        [(accepted, "accepted"), (rejected, "rejected"), (failed, "failed"), (running, "running")]
+    {
         parts.push(format!("{} {what}", count(number)));
     }
-    parts.push(format!("{} tokens/s", count(rate(sums.tokens, elapsed))));
+    parts.extend(rate(sums.tokens, elapsed));
     if let Some(mean) = sums.reward_mean() {
         parts.push(format!("reward {mean:.3}"));
     }
@@ -86,8 +88,10 @@ fn tell(stats: &Stats, sums: Sums, total: usize, before: usize, elapsed: Duratio
     parts.join(" · ")
 }
 
-fn rate(tokens: u64, elapsed: Duration) -> u64 {
-    (tokens as f64 / elapsed.as_secs_f64().max(1e-3)) as u64
+/// Nothing where the engine only speaks text, and nobody knows.
+fn rate(tokens: u64, elapsed: Duration) -> Option<String> {
+    let rate = (tokens as f64 / elapsed.as_secs_f64().max(1e-3)) as u64;
+    (tokens > 0).then(|| format!("{} tokens/s", count(rate)))
 }
 
 /// A length of time for people.
@@ -107,9 +111,8 @@ mod tests {
     #[test]
     fn the_line_says_how_far_it_is_and_how_long_it_takes() {
         let counts = Counts { accepted: 30, rejected: 8, failed: 2, running: 16, ..Counts::default() };
-        let mut stats = Stats {
-            counts, ready: 0, version: 0, capacity: 0, paused: false, oldest_running_secs: 3.0,
-        };
+        let mut stats =
+            Stats { counts, ready: 0, version: 0, capacity: 0, paused: false, oldest_running_secs: 3.0 };
         let sums = Sums { tokens: 123_450, ..Sums::default() };
         let line = |stats: &Stats| tell(stats, sums, 1_100, 60, Duration::from_secs(10));
         let expected = "100/1,100 prompts · 30 accepted · 8 rejected · 2 failed · 16 running · 12,345 tokens/s · ETA 4m10s";

@@ -41,7 +41,9 @@ impl Prompts {
         }
         drop(lines);
         match (prompts.good.is_empty(), prompts.bad.first()) {
-            (true, Some((line, reason))) => bail!("no line is a prompt; line {line}: {reason}: {}", path.display()),
+            (true, Some((line, reason))) => {
+                bail!("no line is a prompt; line {line}: {reason}: {}", path.display())
+            }
             (true, None) => bail!("there are no prompts in the file: {}", path.display()),
             (false, _) => Ok(prompts),
         }

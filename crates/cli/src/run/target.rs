@@ -44,11 +44,11 @@ impl Target {
         }
         let dir = Path::new(&arguments.out);
         fs::create_dir_all(dir).with_context(|| format!("cannot make the folder: {}", dir.display()))?;
-        past::claim(&dir.join("run.json"), &identity)?;
         let path = dir.join("rollouts.jsonl");
         let experiment = arguments.name.clone();
         let settings = ArchiveSettings { naming, experiment: experiment.clone(), tokens: true };
         let (archive, past) = Archive::open(&path, settings)?;
+        past::claim(&dir.join("run.json"), &identity, !past.is_empty())?;
         if past.cut_bytes > 0 {
             say(&format!("rollyard: the last prompt was torn by a crash; cut {} bytes off", past.cut_bytes));
         }

@@ -13,7 +13,7 @@ fn check(url: &str, flags: &[&str]) -> Outcome {
 }
 
 /// An engine on a thread of its own, as long as `look` takes.
-fn with_engine<T>(settings: Settings, look: impl FnOnce(&str) -> T) -> T {
+pub(crate) fn with_engine<T>(settings: Settings, look: impl FnOnce(&str) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let engine = runtime.block_on(TestEngine::start(settings)).unwrap();
     look(&engine.url())

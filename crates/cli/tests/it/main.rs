@@ -10,6 +10,7 @@ mod help;
 mod ledger;
 mod program;
 mod replay_crash;
+mod run;
 mod settings;
 mod startup;
 mod stats;

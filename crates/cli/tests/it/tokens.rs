@@ -10,7 +10,7 @@ const TOKENIZER: &str = include_str!("../../../core/tests/fixtures/tokens/chatml
 const TEMPLATE: &str = include_str!("../../../core/tests/fixtures/templates/chatml.jinja");
 
 /// A folder with a model in it, and a file of these lines.
-fn with(lines: &[String]) -> tempfile::TempDir {
+pub(crate) fn with(lines: &[String]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let model = dir.path().join("model");
     std::fs::create_dir(&model).unwrap();

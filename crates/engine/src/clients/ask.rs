@@ -173,7 +173,7 @@ impl Line {
             Call::Models => self.http.ask(Method::GET, &server.path("v1/models")?, "", Duration::MAX).await,
             Call::Chat => self.http.post(&server.chat, body).await,
             Call::Tokens if self.dialect == Dialect::Sglang => {
-                let guard = self.canceller.guard(server.path("abort_request")?, name);
+                let guard = self.canceller.guard(Arc::clone(server), name);
                 let answer = self.http.post(&server.tokens, body).await;
                 // After a timeout the server still computes, and is told to stop as well.
                 if !matches!(&answer, Err(Failure { error: EngineError::Timeout { .. }, .. })) {

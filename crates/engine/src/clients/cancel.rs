@@ -3,13 +3,13 @@
 //! Dropping the future closes the connection, and vLLM notices that. SGLang looks at the connection only now
 //! and then and computes on until it does, so it is told.
 
-use reqwest::Url;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::http::Http;
+use super::server::Server;
 
 /// When a thousand episodes are cancelled at once, so many servers' calls are under way; the others rely on
 /// the closed connection.
@@ -28,8 +28,8 @@ impl Canceller {
     }
 
     /// Aborts the request when dropped, unless it was answered.
-    pub(super) fn guard(&self, abort: Url, rid: String) -> Guard {
-        Guard { canceller: self.clone(), runtime: Handle::current(), request: Some((abort, rid)) }
+    pub(super) fn guard(&self, server: Arc<Server>, rid: String) -> Guard {
+        Guard { canceller: self.clone(), runtime: Handle::current(), request: Some((server, rid)) }
     }
 }
 
@@ -37,7 +37,7 @@ impl Canceller {
 pub(super) struct Guard {
     canceller: Canceller,
     runtime: Handle,
-    request: Option<(Url, String)>,
+    request: Option<(Arc<Server>, String)>,
 }
 
 impl Guard {
@@ -48,7 +48,8 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let Some((url, rid)) = self.request.take() else { return };
+        let Some((server, rid)) = self.request.take() else { return };
+        let Ok(url) = server.path("abort_request") else { return };
         let Ok(place) = Arc::clone(&self.canceller.places).try_acquire_owned() else { return };
         let http = self.canceller.http.clone();
         self.runtime.spawn(async move {

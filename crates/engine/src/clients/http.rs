@@ -13,6 +13,8 @@ use crate::generate::EngineError;
 
 /// An error page can be long; its beginning tells what is wrong.
 const MESSAGE_CHARS: usize = 300;
+/// No server knows what will be in a day.
+const RETRY_AFTER_MOST: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Debug)]
 pub(super) struct Http {
@@ -120,7 +122,8 @@ fn reasons(error: &reqwest::Error) -> String {
 
 /// The form in seconds. The form with a date is not used by engines.
 fn seconds(value: &HeaderValue) -> Option<Duration> {
-    Duration::try_from_secs_f64(value.to_str().ok()?.trim().parse().ok()?).ok()
+    let told = Duration::try_from_secs_f64(value.to_str().ok()?.trim().parse().ok()?).ok()?;
+    Some(told.min(RETRY_AFTER_MOST))
 }
 
 fn beginning(bytes: &[u8]) -> String {
@@ -132,5 +135,33 @@ fn beginning(bytes: &[u8]) -> String {
     match text.char_indices().nth(MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_in_seconds_and_bounded() {
+        for (written, secs) in [
+            ("0", Some(0.0)),
+            (" 2.5 ", Some(2.5)),
+            ("1e300", None),
+            ("99999999999", Some(600.0)),
+            ("-1", None),
+            ("NaN", None),
+            ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ] {
+            let told = seconds(&HeaderValue::from_static(written));
+            assert_eq!(told, secs.map(Duration::from_secs_f64), "{written}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_error_page_the_beginning_is_told() {
+        assert_eq!(beginning(b"  overloaded\n"), "overloaded");
+        assert_eq!(beginning(b""), "no message");
+        assert_eq!(beginning("ä".repeat(1000).as_bytes()), format!("{}…", "ä".repeat(MESSAGE_CHARS)));
     }
 }

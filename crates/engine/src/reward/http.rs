@@ -111,8 +111,11 @@ mod tests {
     use std::net::TcpListener;
     use std::thread::{self, JoinHandle};
 
+    /// A status and a body for each request.
+    type Script = &'static [(u16, &'static str)];
+
     /// Answers one request after the other, and returns what it was asked.
-    fn serve(answers: &'static [(u16, &'static str)]) -> (String, JoinHandle<Vec<String>>) {
+    fn serve(answers: Script) -> (String, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/score", listener.local_addr().unwrap());
         let served = thread::spawn(move || {
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_answer_of_a_server_is_the_reward() {
-        let cases: [(&'static [(u16, &'static str)], Result<f64, &str>); 6] = [
+        let cases: [(Script, Result<f64, &str>); 6] = [
             (&[(200, "0.5")], Ok(0.5)),
             (&[(200, r#"{"reward": 1}"#)], Ok(1.0)),
             (&[(503, "busy"), (200, "1")], Ok(1.0)),

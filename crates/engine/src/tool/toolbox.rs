@@ -2,8 +2,8 @@
 
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::SharedTool;
 use super::call::{Broken, ToolCall};
-use super::{SharedTool, Tool};
 use crate::episode::Context;
 
 #[derive(Clone, Debug, Default)]

@@ -21,12 +21,21 @@ const LLAMA_TOKENS: &[u8] = include_bytes!("../../../core/tests/fixtures/tokens/
 
 pub(crate) fn tokenizer(template: &str) -> Arc<Tokenizer> {
     let tokens = if template == LLAMA { LLAMA_TOKENS } else { CHATML_TOKENS };
-    let files = ModelFiles { chat_template: Some(template), ..ModelFiles::default() };
+    // The template is like Llama's but for the names of its tokens.
+    let named =
+        [("<|start|>", "<|start_header_id|>"), ("<|sep|>", "<|end_header_id|>"), ("<|eot|>", "<|eot_id|>")];
+    let template = named.iter().fold(template.to_owned(), |text, (from, to)| text.replace(from, to));
+    let files = ModelFiles { chat_template: Some(&template), ..ModelFiles::default() };
     Arc::new(Tokenizer::new(tokens, files).unwrap())
 }
 
 pub(crate) fn encode(tokenizer: &Tokenizer, text: &str) -> Vec<i32> {
     tokenizer.encoder().encode(text).unwrap().into_iter().map(|id| id as i32).collect()
+}
+
+/// The tokens of a reply.
+pub(crate) fn sampled(tokenizer: &Tokenizer, reply: &str) -> Vec<i32> {
+    reply.split('¦').flat_map(|piece| encode(tokenizer, piece)).collect()
 }
 
 pub(crate) fn decode(tokenizer: &Tokenizer, ids: &[i32]) -> String {
@@ -50,7 +59,8 @@ pub(crate) fn breaks_off(text: &str) -> Reply {
     Reply { stop_reason: StopReason::Length, ..says(text) }
 }
 
-/// The n-th request gets the n-th reply. The first token of an answer has version 3, the others 4.
+/// The n-th request gets the n-th reply. The first token of an answer has version 3, the others 4. A `¦` in a
+/// reply parts its tokens where the tokenizer would not, as sampling may.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     tokenizer: Option<Arc<Tokenizer>>,
@@ -105,7 +115,7 @@ impl Engine for Scripted {
         };
         asked.push(request);
         let (output_tokens, is_exact) = match &self.tokenizer {
-            Some(tokenizer) => (encode(tokenizer, &text), true),
+            Some(tokenizer) => (sampled(tokenizer, &text), true),
             None => (Vec::new(), false),
         };
         let first = output_tokens.len().min(1);

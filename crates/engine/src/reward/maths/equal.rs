@@ -7,10 +7,14 @@ use super::value::{Value, mix};
 
 /// For numbers without decimals that floating point had to calculate.
 const ROUNDING: f64 = 1e-12;
+/// What floating point makes of zero.
+const ZERO: f64 = 1e-14;
+const AT_POINT: f64 = 1e-9;
 /// How many points a function with variables is calculated at, and at how many it must be defined.
 const POINTS: u64 = 8;
 const POINTS_NEEDED: usize = 4;
-const FACTORIAL_MAX: i128 = 1000;
+/// Each is so many products, and an answer may have a hundred of them.
+const FACTORIAL_MAX: i128 = 300;
 
 pub(super) fn equal(a: &Expr, b: &Expr, rules: &MathsRules) -> bool {
     match (infinity(a), infinity(b)) {
@@ -25,6 +29,11 @@ pub(super) fn equal(a: &Expr, b: &Expr, rules: &MathsRules) -> bool {
     }
     if !has_variable {
         let is_whole = |value: Value| value.fraction.and_then(Fraction::as_whole).is_some();
+        let is_zero = |value: Value| value.fraction.is_some_and(|fraction| fraction.num() == 0);
+        if is_zero(x) || is_zero(y) {
+            // Nothing is near zero in relation to it: \sin\pi is 1e-16 in floating point.
+            return !has_decimal && (x.approx - y.approx).abs() < ZERO;
+        }
         let is_exact = !has_decimal || is_whole(x) || is_whole(y);
         return near(x.approx, y.approx, if is_exact { ROUNDING } else { rules.tolerance });
     }
@@ -33,7 +42,8 @@ pub(super) fn equal(a: &Expr, b: &Expr, rules: &MathsRules) -> bool {
         (x.is_finite() || y.is_finite()).then_some((x, y))
     });
     let points: Vec<(f64, f64)> = points.collect();
-    points.len() >= POINTS_NEEDED && points.iter().all(|(x, y)| near(*x, *y, 1e-9))
+    let agree = |(x, y): &(f64, f64)| near(*x, *y, AT_POINT) || (x - y).abs() < ZERO;
+    points.len() >= POINTS_NEEDED && points.iter().all(agree)
 }
 
 /// Whether one is the other times a number: the two sides of an equation may be moved and scaled.

@@ -161,6 +161,7 @@ impl<'a> Lexer<'a> {
         let word = self.take_while(|c| c.is_ascii_alphabetic());
         match word {
             "and" | "or" => self.tokens.push(Token::Sign(',')),
+            "no" | "No" | "NO" => self.tokens.push(Token::Text(word.to_owned())),
             "pi" => self.tokens.push(Token::Sign('π')),
             "inf" | "infinity" | "oo" => self.tokens.push(Token::Sign('∞')),
             "sqrt" | "log" => self.tokens.push(Token::Command(word.to_owned())),
@@ -199,6 +200,8 @@ impl<'a> Lexer<'a> {
         match name {
             "$" => self.unit = Some("dollar".to_owned()),
             "frac" | "dfrac" | "tfrac" | "cfrac" => self.tokens.push(Token::Command("frac".to_owned())),
+            "binom" | "dbinom" | "tbinom" => self.tokens.push(Token::Command("binom".to_owned())),
+            "emptyset" | "varnothing" => self.empty_set(),
             "sqrt" | "log" | "overline" | "lfloor" | "rfloor" | "lceil" | "rceil" => {
                 self.tokens.push(Token::Command(name.to_owned()));
             }
@@ -277,6 +280,10 @@ impl<'a> Lexer<'a> {
                 self.tokens.extend([Token::Command("frac".to_owned()), number(top), number(bottom)]);
                 return Some(());
             }
+            '∅' => {
+                self.empty_set();
+                return Some(());
+            }
             '€' | '£' | '¥' => {
                 self.unit = Some(c.to_string());
                 return Some(());
@@ -303,6 +310,10 @@ impl<'a> Lexer<'a> {
         Some(())
     }
 
+    fn empty_set(&mut self) {
+        self.tokens.extend([Token::Sign(SET_OPEN), Token::Sign(SET_CLOSE)]);
+    }
+
     fn push_sign(&mut self, sign: char) {
         match sign {
             '(' | '[' | SET_OPEN => self.depth += 1,
@@ -317,7 +328,7 @@ impl<'a> Lexer<'a> {
         let mut unit = String::new();
         loop {
             let taken = match self.tokens.as_slice() {
-                [_, .., Token::Text(word)] => {
+                [_, .., Token::Text(word)] if is_unit(word) => {
                     unit.insert_str(0, word);
                     1
                 }
@@ -345,6 +356,13 @@ impl<'a> Lexer<'a> {
             self.unit = Some(unit_name(&unit));
         }
     }
+}
+
+/// Whether words say what is counted, and not another answer.
+fn is_unit(words: &str) -> bool {
+    let is_hedge = |word: &str| matches!(word.to_lowercase().as_str(), "or" | "and" | "not" | "no");
+    words.chars().all(|c| !c.is_numeric() && !matches!(c, '\\' | '$' | '=' | '(' | ','))
+        && !words.split_whitespace().any(is_hedge)
 }
 
 /// One name for a unit: no space, no case, no plural, no long form.

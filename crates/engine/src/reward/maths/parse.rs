@@ -2,6 +2,8 @@
 //!
 //! What is inside of them is arithmetic, which is read by `primary` from the smallest part up.
 
+use super::MathsRules;
+use super::equal::equal;
 use super::lex::{ROW, SET_CLOSE, SET_OPEN, Token};
 use super::tree::{Answer, Expr};
 
@@ -91,8 +93,14 @@ impl Parser {
             && let Some(Answer::Expr(name)) = sides.first()
             && is_name(name)
         {
-            // "x = 2 + 3 = 5" says 5.
-            return Some(Answer::Named { name: name.clone(), is: Box::new(sides.pop()?) });
+            let name = name.clone();
+            let last = sides.pop()?;
+            // "x = 2 + 3 = 5" says 5, but "x = 4 = 5" says nothing.
+            let is_last = |side: &Answer| match (side, &last) {
+                (Answer::Expr(side), Answer::Expr(last)) => equal(side, last, &MathsRules::default()),
+                _ => false,
+            };
+            return sides.iter().skip(1).all(is_last).then(|| Answer::Named { name, is: Box::new(last) });
         }
         let expr = |side| if let Answer::Expr(expr) = side { Some(expr) } else { None };
         let sides: Vec<Expr> = sides.into_iter().map(expr).collect::<Option<_>>()?;

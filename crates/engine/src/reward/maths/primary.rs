@@ -52,7 +52,7 @@ impl Parser {
         match self.peek() {
             Some(Token::Letter(_) | Token::Sign('(' | '[' | '{' | 'π' | '∞')) => true,
             Some(Token::Command(name)) => {
-                matches!(name.as_str(), "frac" | "sqrt" | "log" | "lfloor" | "lceil")
+                matches!(name.as_str(), "frac" | "binom" | "sqrt" | "log" | "lfloor" | "lceil")
                     || Function::named(name).is_some()
             }
             _ => false,
@@ -209,6 +209,13 @@ impl Parser {
             "frac" => {
                 let (top, bottom) = (self.argument()?, self.argument()?);
                 Some(Expr::Div(Box::new(top), Box::new(bottom)))
+            }
+            "binom" => {
+                let factorial = |of: Expr| Box::new(Expr::Factorial(Box::new(of)));
+                let (all, chosen) = (self.argument()?, self.argument()?);
+                let others = Expr::Add(Box::new(all.clone()), Box::new(Expr::Neg(Box::new(chosen.clone()))));
+                let ways = Expr::Mul(factorial(chosen), factorial(others));
+                Some(Expr::Div(factorial(all), Box::new(ways)))
             }
             "sqrt" => {
                 let degree = if self.skip('[') {

@@ -63,6 +63,7 @@ const SAME: &[(&str, &str)] = &[
     (r"2^{200}", r"4^{100}"),
     (r"2^{1000000000}", r"4^{500000000}"),
     ("5!", "120"),
+    ("300!", "300 \\cdot 299!"),
     ("-2^2", "-4"),
     ("(-2)^2", "4"),
     // Constants.
@@ -167,6 +168,26 @@ const SAME: &[(&str, &str)] = &[
     (r"\text{True}", "true"),
     ("no solution", r"\text{No solution}"),
     ("Evelyn", r"\text{Evelyn}"),
+    ("No", "no"),
+    ("no", r"\text{NO}"),
+    // As they stand in data sets.
+    (r"\dfrac{5\sqrt{3}}{2}", r"\frac52\sqrt3"),
+    (r"\left(\frac{1}{2},\infty\right)", r"(0.5, \infty)"),
+    (r"x\in(-\infty,2)\cup(3,\infty)", r"(-\infty,2) \cup (3,\infty)"),
+    (r"-\infty < x < 2", r"(-\infty, 2)"),
+    (r"(3, \frac{\pi}{2})", r"\left( 3, \frac{\pi}{2} \right)"),
+    (r"15\mbox{ cm}^2", "15"),
+    (r"\$32,\!348", "32348"),
+    (r"36 \text{ square units}", "36"),
+    (r"\frac{\ln 2}{3}", r"\frac13 \ln(2)"),
+    (r"\log_{3}{9}", "2"),
+    ("(2,3), (4,5)", "(4,5), (2,3)"),
+    (r"\binom{10}{3}", "120"),
+    (r"\emptyset", r"\{\}"),
+    (r"\sin \pi", "0"),
+    (r"\cos 90^\circ", "0"),
+    (r"2^{2024}-1", r"2 \cdot 2^{2023} - 1"),
+    ("June 20", r"\text{June 20}"),
 ];
 
 /// Answers that are not the truth, however much they look like it.
@@ -232,6 +253,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     (r"2^{200}", r"2^{200}+1"),
     (r"2^{1000000000}", r"2^{1000000001}"),
     ("10^{30}+1", "10^{30}"),
+    ("300!", "299!"),
     ("1000!", "999!"),
     ("2000!", "3000!"),
     ("9^{9^{9^{9}}}", "8^{9^{9^{9}}}"),
@@ -251,6 +273,19 @@ const DIFFERENT: &[(&str, &str)] = &[
     (r"\unknown{5}", "5"),
     ("1011_2", "1011"),
     ("12_2", "12"),
+    // Two answers in one, or an answer with another in its unit.
+    (r"42 \text{ (or maybe 43)}", "42"),
+    (r"42 \text{ or so}", "42"),
+    (r"42 \text{ not}", "42"),
+    ("x = 4 = 5", "5"),
+    ("5 = 5", "x = 5"),
+    ("x = x", "x = 5"),
+    ("yes or no", "yes"),
+    (r"\sqrt{2}\times10^{-19}", r"\sqrt{3}\times10^{-19}"),
+    (r"1.6\times10^{-19}", r"3.2\times10^{-19}"),
+    ("0.0000000000000001", "0"),
+    (r"10^{-20}", "0"),
+    (r"\emptyset", "0"),
 ];
 
 #[test]
@@ -263,6 +298,26 @@ fn two_ways_to_write_an_answer_are_the_same() {
 fn a_different_answer_is_wrong() {
     let fooled: Vec<_> = DIFFERENT.iter().filter(|(a, b)| verify(a, b) || verify(b, a)).collect();
     assert!(fooled.is_empty(), "{fooled:#?}");
+}
+
+/// The examples of the documentation: `a` = `b` = `c`, `d` ≠ `e`.
+#[test]
+fn the_documentation_tells_the_truth() {
+    let text = include_str!("../../../../../docs/reference/rewards.md");
+    let mut checked = 0;
+    for line in text.lines().filter(|line| line.starts_with("| ") && line.contains('`')) {
+        let pieces: Vec<&str> = line.split('`').collect();
+        for triple in pieces.windows(3).skip(1).step_by(2) {
+            let expect = match triple[1].trim() {
+                "=" => true,
+                "≠" => false,
+                _ => continue,
+            };
+            assert_eq!(verify(triple[0], triple[2]), expect, "{triple:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 40, "only {checked} examples were found");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! A pause interrupts what is under way and holds it; then it goes on with the new weights.
 
 use futures_util::future::join_all;
-use rollyard_engine::clients::Dialect;
+use rollyard_engine::clients::{Dialect, EngineConfig, HttpEngine};
 use rollyard_engine::generate::Engine;
 use rollyard_test_engine::Settings;
 use std::sync::Arc;
 
-use super::{assert_paired, client, request, start, uninterrupted, until, versions};
+use super::{assert_paired, client, config, request, start, uninterrupted, until, versions};
 
 /// Slow enough that none ends by itself before the test has paused it.
 fn slow() -> Settings {
@@ -87,6 +87,31 @@ async fn no_token_is_sampled_with_weights_other_than_its_version_says() {
         ask.await.unwrap();
     }
     assert!(version > 1);
+}
+
+#[tokio::test]
+async fn a_request_that_was_let_in_before_the_pause_is_not_sent_after_it() {
+    let failing = Settings {
+        fail_next: 1,
+        fail_status: 503,
+        fail_retry_after: Some("0".into()),
+        ..Settings::default()
+    };
+    let server = start(Settings { health_latency_ms: 100, ..failing }).await;
+    let config = EngineConfig { attempts: 1, ..config(Dialect::Sglang, &[&server]) };
+    let engine = Arc::new(HttpEngine::new(config).unwrap());
+    engine.generate(request(&[1], 4)).await.unwrap_err();
+
+    // It passes the gate, and then waits to hear how the server is.
+    let asked = Arc::clone(&engine);
+    let task = tokio::spawn(async move { asked.generate(request(&[1], 4)).await.unwrap() });
+    tokio::task::yield_now().await;
+    engine.pause().await.unwrap();
+    until("the server is well", || engine.servers()[0].healthy).await;
+    engine.pause().await.unwrap();
+    assert_eq!(server.counters().requests, 1);
+    engine.resume().await.unwrap();
+    assert_eq!(task.await.unwrap().output_tokens, uninterrupted(&[1], 4));
 }
 
 #[tokio::test]
