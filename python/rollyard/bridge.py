@@ -66,9 +66,15 @@ class EpisodeLoop:
     def _begin(self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]) -> None:
         # Episodes of a group share the data: one that takes something out of it must not take it from the
         # others.
-        task = self._loop.create_task(run_episode(episode, workflow, self._engine, dict(data)))
-        self._tasks[number] = task
-        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+        self._tasks[number] = self._loop.create_task(self._one(number, episode, workflow, dict(data)))
+
+    async def _one(
+        self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]
+    ) -> None:
+        try:
+            await run_episode(episode, workflow, self._engine, data)
+        finally:
+            del self._tasks[number]
 
     def _cancel(self, number: int) -> None:
         task = self._tasks.get(number)

@@ -22,6 +22,9 @@ from rollyard.tensors import TensorDict
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+# Without the words that JSON lacks. To make one for every prompt takes as long as to use it.
+_STRICT = json.JSONEncoder(allow_nan=False)
+
 Accept = Callable[[TensorDict], bool]
 
 
@@ -303,7 +306,7 @@ class RolloutExecutor:
                 self._loop = EpisodeLoop(self.engine)
             native = self._loop.workflow(self._resolve(workflow, kwargs), dict(data))
             # For whoever keeps a record of the task; the workflow has the objects themselves.
-            written = json.dumps(data, default=_named, skipkeys=True)
+            written = _any_json(data)
         else:
             native = self._import(self._host, workflow, kwargs)
             written = _strict_json(data, "data")
@@ -372,15 +375,21 @@ def _path(workflow: Any) -> str:
 
 def _strict_json(value: Mapping[str, Any], name: str) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
+        return _STRICT.encode(value)
     except (TypeError, ValueError) as error:
         raise WorkflowError(
             f"{name} cannot go to worker processes: {error}; give what JSON can say, or use processes=0"
         ) from error
 
 
-def _named(value: Any) -> str:
-    return f"<{type(value).__qualname__}>"
+def _any_json(value: Mapping[str, Any]) -> str:
+    """What JSON can say of it; other objects by their type."""
+    try:
+        return _STRICT.encode(value)
+    except (TypeError, ValueError):
+        told = json.dumps(value, default=lambda other: f"<{type(other).__qualname__}>", skipkeys=True)
+        # NaN and the infinities are Python's own words.
+        return json.dumps(json.loads(told, parse_constant=str))
 
 
 def _group(task_id: int, data: str, is_eval: bool, samples: list[_rollyard._Sample]) -> EpisodeGroup:
