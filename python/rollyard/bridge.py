@@ -59,9 +59,14 @@ class EpisodeLoop:
 
     def close(self) -> None:
         """Cancels what is running, and ends the thread."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        self.stop()
+        if threading.current_thread() is not self._thread:
             self._thread.join()
+
+    def stop(self) -> None:
+        """The same without waiting for the end."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _begin(self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]) -> None:
         # Episodes of a group share the data: one that takes something out of it must not take it from the

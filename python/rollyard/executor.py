@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -159,6 +160,7 @@ class RolloutExecutor:
         if processes > 0:
             self._host = _start_host(engine, processes, threads, python)
             engine._follow(self._host)
+            _when_gone(self, engine._unfollow, self._host)
 
     def submit(
         self,
@@ -304,6 +306,7 @@ class RolloutExecutor:
         if self._host is None:
             if self._loop is None:
                 self._loop = EpisodeLoop(self.engine)
+                _when_gone(self, self._loop.stop)
             native = self._loop.workflow(self._resolve(workflow, kwargs), dict(data))
             # For whoever keeps a record of the task; the workflow has the objects themselves.
             written = _any_json(data)
@@ -344,6 +347,12 @@ def _prompts(dataloader: Iterable[Any]) -> Iterator[Any]:
                 yield prompt
         if empty or not again:
             return
+
+
+def _when_gone(executor: RolloutExecutor, function: Callable[..., None], *args: Any) -> None:
+    """An executor that nobody closed leaves neither a thread nor processes behind."""
+    # At exit the process ends them anyway.
+    weakref.finalize(executor, function, *args).atexit = False
 
 
 def _start_host(engine: InferenceEngine, processes: int, threads: int, python: str | None) -> _rollyard.Host:

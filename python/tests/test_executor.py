@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import pathlib
@@ -249,6 +250,32 @@ def test_an_iterator_is_used_up_and_its_errors_are_told(executor: RolloutExecuto
 
     with pytest.raises(OSError, match="the disk is gone"):
         executor.prepare_batch(breaks(), yarns.Plain, timeout=30)
+
+
+def test_a_loader_and_a_filter_may_ask_the_engine_themselves(executor: RolloutExecutor) -> None:
+    def loader() -> Iterator[dict[str, Any]]:
+        for n in range(4):
+            yield {"reward": executor.engine.generate(ask(n + 1)).output_len}
+
+    def wanted(batch: dict[str, Any]) -> bool:
+        return executor.engine.generate(ask(1)).output_len == 8
+
+    batch = executor.prepare_batch(loader(), yarns.Plain, should_accept_fn=wanted, timeout=30)
+    assert batch["rewards"].tolist() == [8] * 4
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_executor_that_nobody_closed_leaves_nothing_behind(
+    engine: rollyard.SGLangEngine, processes: int
+) -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    executor = RolloutExecutor(engine, processes=processes)
+    executor.rollout_batch([{}], "yarns.Plain")
+    workers = [] if executor._host is None else executor._host.pids()
+    del executor
+    gc.collect()
+    until(lambda: {thread.name for thread in threading.enumerate()} == before, what="the end of the thread")
+    until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), what="the workers' end")
 
 
 def test_waiting_says_why_there_is_nothing(executor: RolloutExecutor) -> None:
