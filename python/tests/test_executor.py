@@ -140,20 +140,7 @@ def test_the_filter_sees_the_group_and_decides(executor: RolloutExecutor) -> Non
     assert (counts["accepted"], counts["rejected"], counts["failed"]) == (1, 1, 1)
 
 
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"how": "raise"}, r"LookupError: no such thing \(.*yarns.py:\d+, in arun_episode\)"),
-    ({"how": "exit"}, "SystemExit: user code wants to stop the world"),
-    (
-        {"how": "return", "what": "list"},
-        "returned a list, but must return a dict of tensors, a dict of interactions",
-    ),
-    ({"how": "return", "what": "text"}, "returned a dict whose 'input_ids' is a str"),
-    ({"how": "return", "what": "nothing"}, "returned an empty dict"),
-    ({"how": "nan"}, "the reward of sample 0 of the workflow is NaN"),
-]
-
-
-@pytest.mark.parametrize(("data", "told"), WRONG)
+@pytest.mark.parametrize(("data", "told"), yarns.WRONG)
 def test_an_episode_that_goes_wrong_fails_by_itself(
     executor: RolloutExecutor, data: dict[str, Any], told: str
 ) -> None:

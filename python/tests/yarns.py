@@ -83,6 +83,20 @@ class Bad(rollyard.RolloutWorkflow):
         return tensors(await engine.agenerate(ask()), reward)
 
 
+# What Bad is told to do, and what is said of it.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"how": "raise"}, r"LookupError: no such thing \(.*yarns.py:\d+, in arun_episode\)"),
+    ({"how": "exit"}, "SystemExit: user code wants to stop the world"),
+    (
+        {"how": "return", "what": "list"},
+        "returned a list, but must return a dict of tensors, a dict of interactions",
+    ),
+    ({"how": "return", "what": "text"}, "returned a dict whose 'input_ids' is a str"),
+    ({"how": "return", "what": "nothing"}, "returned an empty dict"),
+    ({"how": "nan"}, "the reward of sample 0 of the workflow is NaN"),
+]
+
+
 class Talk(rollyard.RolloutWorkflow):
     """Returns two interactions."""
 
