@@ -1,6 +1,6 @@
-"""A straightforward executor of workflows: asyncio, a semaphore and httpx, as one would write it in an afternoon.
+"""A straightforward executor of workflows, as one would write it in an afternoon with asyncio and httpx.
 
-It does what ours does: groups of concurrent episodes, a failed member tried again, capacity by the same formula,
+It does what ours does: many episodes at once, a failed one tried again, capacity by the same formula,
 counters, the version pinned before a request, and each episode as a tensor dict, padded and concatenated.
 """
 

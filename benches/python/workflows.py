@@ -1,8 +1,8 @@
 """Episodes per second with an engine that answers at once: ours beside asyncio and httpx.
 
-The engine is `rollyard-test-engine`, a process of its own on the same two cores for all contestants, which take
-turns. The built-in workflow runs in Rust (`rollyard-bench episodes`); the Python one is a `RolloutWorkflow` on
-the executor, in this process. Every episode is 128 tokens in, 64 out with log-probs, and a reward.
+The engine is `rollyard-test-engine`, a process of its own on the same two cores for all contestants, which
+take turns. The built-in workflow runs in Rust (`rollyard-bench episodes`); the Python one is a
+`RolloutWorkflow` on the executor, in this process. Every episode is 128 tokens in, 64 out with log-probs, and a reward.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ def measure(url: str, rounds: int, episodes: int) -> None:
     added = statistics.median(call["ours_us"] - call["bare_us"] for call in calls)
     ours, bare = (statistics.median(call[key] for call in calls) for key in ("ours_us", "bare_us"))
     print(
-        f"| added to one generate call, median | {ours:.0f} µs | {bare:.0f} µs of bare bytes | + {added:.0f} µs "
+        f"| added to one generate call, median | {ours:.0f} µs | {bare:.0f} µs of bare bytes "
+        f"| + {added:.0f} µs "
         f"| ≤ 300 µs, {verdict(added, 300, at_least=False)} |"
     )
     megabytes = waiting["submitted_bytes"] / 1e6, waiting["done_bytes"] / 1e6

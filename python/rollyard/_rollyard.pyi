@@ -526,7 +526,7 @@ class BuiltInWorkflow:
 
 def needs_python(recipe: str) -> bool: ...
 def verify_answer(answer: str, truth: str) -> bool:
-    """Whether an answer means the same as the truth: numbers, fractions, sets, intervals, expressions, words."""
+    """Whether an answer means the same as the truth: numbers, sets, intervals, expressions, words."""
 
 def extract_answer(text: str) -> str | None:
     """The final answer in a text: what is in the last box, or behind the usual words."""

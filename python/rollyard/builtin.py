@@ -21,8 +21,8 @@ class SingleTurnWorkflow:
     The data has `messages`, a `prompt`, or `input_ids`. With a tokenizer the prompt is rendered here and the
     tokens are exact; without one the messages are sent as they are, and the text is all there is.
 
-    `reward` is "math", "exact", "none", "cmd:COMMAND", a URL, or a function of a module, which runs in a worker
-    process: `reward(prompt, completion, prompt_ids, completion_ids, **data)`.
+    `reward` is "math", "exact", "none", "cmd:COMMAND", a URL, or a function of a module, which runs in a
+    worker process: `reward(prompt, completion, prompt_ids, completion_ids, **data)`.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class SingleTurnWorkflow:
 class MultiTurnWorkflow(SingleTurnWorkflow):
     """Several answers in one episode: the model calls tools, or is told `feedback` and tries again.
 
-    A tool is a function of a module, which runs in a worker process and whose signature and docstring are told
-    to the model, or a JSON file with `function` (its schema) and `command`. Tokens are exact over all turns.
+    A tool is a function of a module, which runs in a worker process and whose signature and docstring are
+    told to the model, or a JSON file with `function` (its schema) and `command`. Tokens are exact over all turns.
     """
 
     def __init__(

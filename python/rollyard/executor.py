@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,6 +23,9 @@ from rollyard.tensors import TensorDict
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+# Without the words that JSON lacks. To make one for every prompt takes as long as to use it.
+_STRICT = json.JSONEncoder(allow_nan=False)
 
 Accept = Callable[[TensorDict], bool]
 
@@ -101,8 +105,8 @@ class RolloutExecutor:
 
     With `fileroot` every task is written down when it has ended, one line a sample, in
     `{fileroot}/{experiment_name}/{trial_name}/rollout/{version}/{task}.jsonl`, and all of them in
-    `rollouts.jsonl` of that trial for the viewer; `tokenizer` makes text of tokens. With `yard`, the address of
-    a server, every group that is accepted is written to its run before it counts. `keep=False` says that
+    `rollouts.jsonl` of that trial for the viewer; `tokenizer` makes text of tokens. With `yard`, the address
+    of a server, every group that is accepted is written to its run before it counts. `keep=False` says that
     nobody will take what was accepted, because the yard or the files have it.
     """
 
@@ -173,6 +177,7 @@ class RolloutExecutor:
         if processes > 0:
             self._host = _start_host(engine, processes, threads, python)
             engine._follow(self._host)
+            _when_gone(self, engine._unfollow, self._host)
 
     def submit(
         self,
@@ -327,9 +332,10 @@ class RolloutExecutor:
         elif self._host is None:
             if self._loop is None:
                 self._loop = EpisodeLoop(self.engine)
+                _when_gone(self, self._loop.stop)
             native = self._loop.workflow(self._resolve(workflow, kwargs), dict(data))
             # For whoever keeps a record of the task; the workflow has the objects themselves.
-            written = json.dumps(data, default=_named, skipkeys=True)
+            written = _any_json(data)
         else:
             native = self._import(self._host, workflow, kwargs)
             written = _strict_json(data, "data")
@@ -381,6 +387,12 @@ def _prompts(dataloader: Iterable[Any]) -> Iterator[Any]:
             return
 
 
+def _when_gone(executor: RolloutExecutor, function: Callable[..., None], *args: Any) -> None:
+    """An executor that nobody closed leaves neither a thread nor processes behind."""
+    # At exit the process ends them anyway.
+    weakref.finalize(executor, function, *args).atexit = False
+
+
 def _start_host(engine: InferenceEngine, processes: int, threads: int, python: str | None) -> _rollyard.Host:
     config = {
         "python": sys.executable if python is None else python,
@@ -394,15 +406,22 @@ def _start_host(engine: InferenceEngine, processes: int, threads: int, python: s
 
 def _strict_json(value: Mapping[str, Any], name: str) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
+        return _STRICT.encode(value)
     except (TypeError, ValueError) as error:
         raise WorkflowError(
-            f"{name} cannot leave this process: {error}; give what JSON can say, or a workflow in Python with processes=0"
+            f"{name} cannot leave this process: {error}; "
+            "give what JSON can say, or a workflow in Python with processes=0"
         ) from error
 
 
-def _named(value: Any) -> str:
-    return f"<{type(value).__qualname__}>"
+def _any_json(value: Mapping[str, Any]) -> str:
+    """What JSON can say of it; other objects by their type."""
+    try:
+        return _STRICT.encode(value)
+    except (TypeError, ValueError):
+        told = json.dumps(value, default=lambda other: f"<{type(other).__qualname__}>", skipkeys=True)
+        # NaN and the infinities are Python's own words.
+        return json.dumps(json.loads(told, parse_constant=str))
 
 
 def _group(task_id: int, data: str, is_eval: bool, samples: list[_rollyard._Sample]) -> EpisodeGroup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -55,12 +55,13 @@ def test_what_cannot_be_imported_or_understood_is_said_at_once(tokenizer: rollya
     def local(*args: Any, **kwargs: Any) -> float:
         return 0.0
 
-    for make, expected in [
+    cases: list[tuple[Callable[[], object], str]] = [
         (lambda: SingleTurnWorkflow(reward=local), "it is not in a module; put it into one"),
         (lambda: SingleTurnWorkflow(reward="maths!"), "no reward is called"),
         (lambda: MultiTurnWorkflow(syntax="xml"), "unknown variant `xml`"),
         (lambda: SingleTurnWorkflow(GenerationConfig(temperature=float("nan"))), "cannot be written as JSON"),
-    ]:
+    ]
+    for make, expected in cases:
         with pytest.raises(rollyard.WorkflowError, match=expected):
             make()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import pathlib
@@ -45,7 +46,7 @@ def test_groups_come_back_as_one_dict_in_the_order_they_were_submitted(executor:
 
 
 def test_torch_comes_back_as_torch(executor: RolloutExecutor) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed here; JAX shows the same")
 
     class Torch(yarns.Plain):
         async def arun_episode(self, engine: Any, data: dict[str, Any]) -> dict[str, Any]:
@@ -96,9 +97,7 @@ def test_an_engine_that_only_speaks_text_gives_messages(start_engine: StartEngin
         assert sample.rollout is None and sample.reward == 0.25 and sample.extra == {"interaction": "only"}
         assert [message["content"] for message in sample.messages] == ["2+2?", "It is 4."]
         executor.submit({"question": "2+2?"}, yarns.Chats)
-        with pytest.raises(
-            rollyard.BatchError, match="there is only text, because the engine gives no tokens"
-        ):
+        with pytest.raises(rollyard.BatchError, match="only text, because the engine gives no tokens"):
             executor.wait(1, timeout=30)
 
 
@@ -141,20 +140,7 @@ def test_the_filter_sees_the_group_and_decides(executor: RolloutExecutor) -> Non
     assert (counts["accepted"], counts["rejected"], counts["failed"]) == (1, 1, 1)
 
 
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"how": "raise"}, r"LookupError: no such thing \(.*yarns.py:\d+, in arun_episode\)"),
-    ({"how": "exit"}, "SystemExit: user code wants to stop the world"),
-    (
-        {"how": "return", "what": "list"},
-        "returned a list, but must return a dict of tensors, a dict of interactions",
-    ),
-    ({"how": "return", "what": "text"}, "returned a dict whose 'input_ids' is a str"),
-    ({"how": "return", "what": "nothing"}, "returned an empty dict"),
-    ({"how": "nan"}, "the reward of sample 0 of the workflow is NaN"),
-]
-
-
-@pytest.mark.parametrize(("data", "told"), WRONG)
+@pytest.mark.parametrize(("data", "told"), yarns.WRONG)
 def test_an_episode_that_goes_wrong_fails_by_itself(
     executor: RolloutExecutor, data: dict[str, Any], told: str
 ) -> None:
@@ -251,6 +237,32 @@ def test_an_iterator_is_used_up_and_its_errors_are_told(executor: RolloutExecuto
 
     with pytest.raises(OSError, match="the disk is gone"):
         executor.prepare_batch(breaks(), yarns.Plain, timeout=30)
+
+
+def test_a_loader_and_a_filter_may_ask_the_engine_themselves(executor: RolloutExecutor) -> None:
+    def loader() -> Iterator[dict[str, Any]]:
+        for n in range(4):
+            yield {"reward": executor.engine.generate(ask(n + 1)).output_len}
+
+    def wanted(batch: dict[str, Any]) -> bool:
+        return executor.engine.generate(ask(1)).output_len == 8
+
+    batch = executor.prepare_batch(loader(), yarns.Plain, should_accept_fn=wanted, timeout=30)
+    assert batch["rewards"].tolist() == [8] * 4
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_executor_that_nobody_closed_leaves_nothing_behind(
+    engine: rollyard.SGLangEngine, processes: int
+) -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    executor = RolloutExecutor(engine, processes=processes)
+    executor.rollout_batch([{}], "yarns.Plain")
+    workers = [] if executor._host is None else executor._host.pids()
+    del executor
+    gc.collect()
+    until(lambda: {thread.name for thread in threading.enumerate()} == before, what="the end of the thread")
+    until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), what="the workers' end")
 
 
 def test_waiting_says_why_there_is_nothing(executor: RolloutExecutor) -> None:

@@ -32,7 +32,7 @@ class Plain(rollyard.RolloutWorkflow):
             return None
         request = ask(*data.get("tokens", [1, 2, 3]), max_new_tokens=self.max_new_tokens, seed=context.seed)
         response = await engine.agenerate(request)
-        reward = float(data.get("reward", context.task_id))
+        reward = float(data.get("reward", context.task_id or 0))
         stats.get().scalar(reward=reward)
         return tensors(response, reward)
 
@@ -81,6 +81,20 @@ class Bad(rollyard.RolloutWorkflow):
             )
         reward = float("nan") if how == "nan" else 1.0
         return tensors(await engine.agenerate(ask()), reward)
+
+
+# What Bad is told to do, and what is said of it.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"how": "raise"}, r"LookupError: no such thing \(.*yarns.py:\d+, in arun_episode\)"),
+    ({"how": "exit"}, "SystemExit: user code wants to stop the world"),
+    (
+        {"how": "return", "what": "list"},
+        "returned a list, but must return a dict of tensors, a dict of interactions",
+    ),
+    ({"how": "return", "what": "text"}, "returned a dict whose 'input_ids' is a str"),
+    ({"how": "return", "what": "nothing"}, "returned an empty dict"),
+    ({"how": "nan"}, "the reward of sample 0 of the workflow is NaN"),
+]
 
 
 class Talk(rollyard.RolloutWorkflow):

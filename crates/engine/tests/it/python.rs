@@ -51,6 +51,7 @@ class Asks(rollyard.RolloutWorkflow):
 "#;
 
 /// Workers that can import the user's code; nothing where no interpreter is named.
+#[expect(clippy::print_stderr, reason = "a test that is not run says why")]
 async fn start(stats: &'static Stats, engine: Option<&EngineConfig>) -> Option<(Host, TempDir)> {
     if std::env::var_os(PYTHON_VARIABLE).is_none() {
         eprintln!("not run: {PYTHON_VARIABLE} names no interpreter that has the package rollyard");
