@@ -95,10 +95,10 @@ $(VENV)/release/installed: $(PACKAGE_SOURCES) $(PACKAGE_DEPS)
 lint: $(VENV)/package
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	$(VENV)/bin/ruff check tests benches/baselines benches/python python crates
-	$(VENV)/bin/ruff format --check tests benches/baselines benches/python python crates
+	$(VENV)/bin/ruff check tests benches/baselines benches/python python crates examples
+	$(VENV)/bin/ruff format --check tests benches/baselines benches/python python crates examples
 	cd python && ../$(VENV)/bin/mypy
-	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests
+	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests examples
 
 # Ratios against baselines run in the same command. About fifteen minutes and 22 GB of disk.
 bench: build $(VENV)/bench bench-masks bench-replay bench-workflows

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -84,3 +85,39 @@ def test_a_wrong_dialect_is_told_by_what_the_server_answers(llama_cpp: str) -> N
     checked = rollyard("engine", "check", llama_cpp, "--dialect", "sglang")
     assert checked.returncode == 1
     assert f'status 404: {{"detail":"Not Found"}}: {llama_cpp}/generate' in checked.stderr, checked.stderr
+
+
+QUESTIONS = [
+    {"prompt": "What is 2 + 3? Give the number.", "answer": "5"},
+    {"prompt": "What is 10 - 4? Give the number.", "answer": "6"},
+    {"prompt": "What is 3 times 3? Give the number.", "answer": "9"},
+]
+
+
+def test_a_grouped_run_keeps_real_text_and_goes_on(llama_cpp: str, tmp_path: pathlib.Path) -> None:
+    prompts, out = tmp_path / "prompts.jsonl", tmp_path / "out"
+    prompts.write_text("".join(json.dumps(question) + "\n" for question in QUESTIONS))
+    words = ["run", "--workflow", "single-turn", "--input", str(prompts), "--out", str(out)]
+    words += ["--engine", llama_cpp, "--dialect", "openai", "--group-size", "4", "--reward", "math"]
+    words += ["--max-new-tokens", "48"]
+    made = rollyard(*words)
+    assert made.returncode == 0, made.stderr
+    assert "3 accepted, 0 rejected, 0 failed; 12 episodes" in made.stderr, made.stderr
+    archive = (out / "rollouts.jsonl").read_bytes()
+    lines: list[dict[str, Any]] = [json.loads(line) for line in archive.splitlines()]
+    places = [(line["attributes"]["sample_index"], line["attributes"]["rollout_n"]) for line in lines]
+    assert sorted(places) == [(prompt, member) for prompt in range(3) for member in range(4)]
+    for line in lines:
+        assert line["attributes"]["status"] == "accepted" and line["is_exact"] is False
+        assert [said["role"] for said in line["messages"]] == ["user", "assistant"]
+        assert line["messages"][1]["content"].strip() and line["reward"] in (0, 1)
+    for prompt in range(3):
+        group = [line for line in lines if line["attributes"]["sample_index"] == prompt]
+        assert {line["messages"][0]["content"] for line in group} == {QUESTIONS[prompt]["prompt"]}
+        # Each member has a seed of its own.
+        assert len({line["messages"][1]["content"] for line in group}) > 1, group
+
+    again = rollyard(*words)
+    assert again.returncode == 0, again.stderr
+    assert "nothing is missing: all 3 prompts are done" in again.stderr
+    assert (out / "rollouts.jsonl").read_bytes() == archive
