@@ -350,6 +350,7 @@ class RolloutExecutor:
             host = self._host or self._functions
             if host is None and _rollyard.needs_python(recipe):
                 host = self._functions = _start_host(self.engine, 1, 8, self._python)
+                _when_gone(self, _rollyard.Host.close, host)
             built = _rollyard.BuiltInWorkflow(recipe, workflow.tokenizer, host)
             self._built[recipe] = (workflow.tokenizer, built)
         return built
