@@ -61,7 +61,9 @@ async def arun_episode(engine: Engine, data: dict[str, Any], new_tokens: int, se
 
 
 class Executor:
-    def __init__(self, engine: Engine, *, max_concurrent: int, batch: int, max_head_offpolicyness: int) -> None:
+    def __init__(
+        self, engine: Engine, *, max_concurrent: int, batch: int, max_head_offpolicyness: int
+    ) -> None:
         self.engine = engine
         self.max_concurrent = max_concurrent
         self.batch = batch

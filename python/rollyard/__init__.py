@@ -19,7 +19,10 @@ from rollyard._rollyard import (
     RolloutWithCount,
     Tokenizer,
     __version__,
+    extract_answer,
+    verify_answer,
 )
+from rollyard.builtin import MultiTurnWorkflow, SingleTurnWorkflow
 from rollyard.client.awaited import AsyncClient, AsyncLease
 from rollyard.client.blocking import Client, Lease
 from rollyard.client.results import (
@@ -146,6 +149,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "MultiTurnLossMaskGenerator",
+    "MultiTurnWorkflow",
     "NoAnswerError",
     "NotEnoughError",
     "NotExactError",
@@ -180,6 +184,7 @@ __all__ = [
     "SampleToInsertRatio",
     "ServerError",
     "ServerStatus",
+    "SingleTurnWorkflow",
     "StorageError",
     "StorageType",
     "TemplateError",
@@ -201,6 +206,7 @@ __all__ = [
     "concat_padded_tensors",
     "create_training_batch_from_rollouts",
     "digest",
+    "extract_answer",
     "pack",
     "pack_tensors",
     "resolve_metadata",
@@ -210,5 +216,6 @@ __all__ = [
     "tensor_dict",
     "training_batch",
     "trim_and_pad",
+    "verify_answer",
     "workflow_context",
 ]

@@ -107,7 +107,7 @@ def test_every_task_is_written_down(engine: rollyard.SGLangEngine, tmp_path: pat
     ) as executor:
         executor.submit({"reward": 3}, yarns.Plain, group_size=2)
         executor.wait(1, timeout=30)
-    [file] = tmp_path.rglob("*.jsonl")
+    [file] = tmp_path.glob("e/t/rollout/*/*.jsonl")
     assert file.relative_to(tmp_path).parts[:4] == ("e", "t", "rollout", "0")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(line["sample_idx"], line["reward"], line["prompt_len"], line["seqlen"]) for line in lines] == [

@@ -149,3 +149,19 @@ def length_reward(
 
 async def where() -> int:
     return os.getpid()
+
+
+def reward_of_length(
+    prompt: str, completion: str, prompt_ids: list[int], completion_ids: list[int], *, bonus: int, **data: Any
+) -> int:
+    """As AReaL calls rewards: the texts, their tokens, and the data by name."""
+    return len(completion_ids) + bonus
+
+
+def reward_nan(*args: Any, **data: Any) -> float:
+    return float("nan")
+
+
+def double(number: int) -> int:
+    """Twice the number."""
+    return 2 * number

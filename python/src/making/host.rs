@@ -86,6 +86,12 @@ impl Host {
     }
 }
 
+impl Host {
+    pub(super) fn core(&self) -> CoreHost {
+        self.inner.clone()
+    }
+}
+
 /// A workflow that was imported by worker processes.
 #[pyclass(frozen, module = "rollyard._rollyard")]
 pub(crate) struct HostedWorkflow {
@@ -122,7 +128,7 @@ impl Workflow for Hosted {
     }
 }
 
-fn raised(error: HostError) -> PyErr {
+pub(super) fn raised(error: HostError) -> PyErr {
     match error {
         HostError::Load(_) | HostError::Raised { .. } => WorkflowError::of(error),
         error => WorkerError::of(error),

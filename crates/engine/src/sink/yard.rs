@@ -83,8 +83,8 @@ struct Known {
 }
 
 impl YardSink {
-    /// Makes the run if there is none of that name, with this group size.
-    pub async fn open(settings: YardSettings, group_size: u32) -> Result<Self, YardError> {
+    /// Makes the run if there is none of that name, with this group size if it is said.
+    pub async fn open(settings: YardSettings, group_size: Option<u32>) -> Result<Self, YardError> {
         // Whoever came first has chosen, and that is as good.
         let _chosen = rustls::crypto::ring::default_provider().install_default();
         let mut headers = HeaderMap::new();
@@ -96,7 +96,8 @@ impl YardSink {
         let client = Client::builder().no_proxy().tcp_nodelay(true).default_headers(headers).build();
         let client = client.map_err(|error| YardError::Unreachable { reason: error.to_string(), url })?;
         let sink = Self { settings, client };
-        let run = json!({"name": sink.settings.run, "config": {"group_size": group_size}});
+        let config = group_size.map_or(json!({}), |size| json!({"group_size": size}));
+        let run = json!({"name": sink.settings.run, "config": config});
         // Whoever mistyped the address wants to know now, not when the first group is done.
         sink.post_once("/api/runs", run.to_string().into_bytes()).await?;
         Ok(sink)
