@@ -84,6 +84,9 @@ def test_a_model_calls_functions_of_python(start_engine: StartEngine) -> None:
         RolloutExecutor(engine, attempts=1) as executor,
     ):
         executor.submit({"prompt": "2*21?", "answer": 42}, workflow)
+        # Text makes no tensors, and is not lost for that.
+        with pytest.raises(rollyard.BatchError, match="wait_groups has it"):
+            executor.wait(1, timeout=60)
         [group] = executor.wait_groups(1, timeout=60)
     [sample] = group.samples
     assert [said["role"] for said in sample.messages] == ["user", "assistant", "tool", "assistant"]

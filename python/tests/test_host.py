@@ -146,7 +146,7 @@ NOT_IMPORTED: list[tuple[Any, dict[str, Any] | None, str]] = [
     ("yarns.Told", {"color": "red"}, "Told cannot be made with color"),
     ("yarns.Agent", None, "Agents need the gateway"),
     (yarns.Plain(), None, "cannot be given a Plain that is made already"),
-    ("yarns.Plain", {"f": len}, "workflow_kwargs cannot go to worker processes: .*builtin"),
+    ("yarns.Plain", {"f": len}, "workflow_kwargs cannot leave this process: .*builtin"),
 ]
 
 
@@ -156,7 +156,7 @@ def test_what_workers_cannot_import_is_told_at_once(
 ) -> None:
     with pytest.raises(rollyard.WorkflowError, match=told):
         executor.submit({}, workflow, workflow_kwargs=kwargs)
-    with pytest.raises(rollyard.WorkflowError, match="data cannot go to worker processes"):
+    with pytest.raises(rollyard.WorkflowError, match="data cannot leave this process"):
         executor.submit({"image": object()}, "yarns.Plain")
 
 

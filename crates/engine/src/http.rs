@@ -55,3 +55,15 @@ pub(crate) fn beginning(bytes: &[u8]) -> String {
         None => text.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_error_page_the_beginning_is_told() {
+        assert_eq!(beginning(b"  overloaded\n"), "overloaded");
+        assert_eq!(beginning(b""), "no message");
+        assert_eq!(beginning("ä".repeat(1000).as_bytes()), format!("{}…", "ä".repeat(MESSAGE_CHARS)));
+    }
+}

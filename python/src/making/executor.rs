@@ -211,7 +211,7 @@ impl Executor {
     fn wait<'py>(&self, py: Python<'py>, count: usize, timeout: Option<f64>) -> PyResult<Batch<'py>> {
         let timeout = limit(timeout)?;
         let finished = wait(py, self.inner.wait(count, timeout))?.map_err(raised)?;
-        self.batch(py, &finished)
+        self.batch(py, finished)
     }
 
     /// The same sample by sample.
@@ -230,7 +230,7 @@ impl Executor {
     ) -> PyResult<Option<Batch<'py>>> {
         let timeout = limit(timeout)?;
         let finished = wait(py, self.inner.wait_for_task(TaskId(id), timeout))?.map_err(raised)?;
-        finished.map(|finished| self.batch(py, &[finished])).transpose()
+        finished.map(|finished| self.batch(py, vec![finished])).transpose()
     }
 
     fn rollout_batch<'py>(
@@ -242,7 +242,7 @@ impl Executor {
         let timeout = limit(timeout)?;
         let tasks: Vec<CoreTask> = tasks.iter().map(|task| task.inner.clone()).collect();
         let finished = wait(py, self.inner.rollout_batch(tasks, timeout))?.map_err(raised)?;
-        self.batch(py, &finished)
+        self.batch(py, finished)
     }
 
     /// `next` gives the next task, or `None` when there are no more. It is called on this thread.
@@ -270,7 +270,7 @@ impl Executor {
         if let Some(error) = broke {
             return Err(error);
         }
-        self.batch(py, &finished.map_err(raised)?)
+        self.batch(py, finished.map_err(raised)?)
     }
 
     /// Returns when everything that was submitted has ended.
@@ -310,9 +310,15 @@ impl Executor {
 }
 
 impl Executor {
-    fn batch<'py>(&self, py: Python<'py>, finished: &[Finished]) -> PyResult<Batch<'py>> {
-        let dict = py.detach(|| tensors(finished)).map_err(BatchError::new_err)?;
-        Ok((arrays(&self.arrays), made(py, dict)?))
+    /// What makes no batch is not lost: it is ready again.
+    fn batch<'py>(&self, py: Python<'py>, finished: Vec<Finished>) -> PyResult<Batch<'py>> {
+        match py.detach(|| tensors(&finished)) {
+            Ok(dict) => Ok((arrays(&self.arrays), made(py, dict)?)),
+            Err(error) => {
+                py.detach(|| self.inner.give_back(finished));
+                Err(BatchError::new_err(error))
+            }
+        }
     }
 }
 
@@ -342,7 +348,8 @@ fn one_dict(trajectory: &Trajectory) -> Result<TensorDict, String> {
     }
     let rollouts: Option<Vec<&Rollout>> =
         trajectory.samples.iter().map(|sample| sample.rollout.as_ref()).collect();
-    let rollouts = rollouts.ok_or("there is only text, because the engine gives no tokens")?;
+    let rollouts =
+        rollouts.ok_or("there is only text, because the engine gives no tokens; wait_groups has it")?;
     let layout = Layout { max_tokens: None, pad_token_id: 0, pad_to: PadTo::Longest, padding: Side::Right };
     batch::sequences(rollouts, &layout).map_err(|error| error.to_string())
 }
@@ -373,10 +380,11 @@ fn duration(name: &str, secs: f64) -> PyResult<Duration> {
 fn raised(error: CoreError) -> PyErr {
     match error {
         CoreError::Timeout { .. } => WaitTimeoutError::of(error),
-        CoreError::NotEnough { .. } => NotEnoughError::of(error),
-        CoreError::Failing { .. } | CoreError::AllFailed { .. } | CoreError::TaskFailed { .. } => {
-            EpisodeError::of(error)
-        }
+        CoreError::NotEnough { .. } | CoreError::TooMany { .. } => NotEnoughError::of(error),
+        CoreError::Failing { .. }
+        | CoreError::AllFailed { .. }
+        | CoreError::TaskFailed { .. }
+        | CoreError::Stale { .. } => EpisodeError::of(error),
         CoreError::Closed | CoreError::Sink(_) | CoreError::BadId { .. } | CoreError::UnknownTask(_) => {
             ExecutorError::of(error)
         }

@@ -11,8 +11,6 @@ use super::config::EngineConfig;
 use crate::generate::EngineError;
 use crate::http::{self, beginning, cause};
 
-/// An error page can be long; its beginning tells what is wrong.
-const MESSAGE_CHARS: usize = 300;
 /// No server knows what will be in a day.
 const RETRY_AFTER_MOST: Duration = Duration::from_secs(600);
 
@@ -119,12 +117,5 @@ mod tests {
             let told = seconds(&HeaderValue::from_static(written));
             assert_eq!(told, secs.map(Duration::from_secs_f64), "{written}");
         }
-    }
-
-    #[test]
-    fn of_a_long_error_page_the_beginning_is_told() {
-        assert_eq!(beginning(b"  overloaded\n"), "overloaded");
-        assert_eq!(beginning(b""), "no message");
-        assert_eq!(beginning("ä".repeat(1000).as_bytes()), format!("{}…", "ä".repeat(MESSAGE_CHARS)));
     }
 }
