@@ -433,6 +433,8 @@ impl Inner {
             finished.status = Status::Rejected(stale);
         }
         if self.keep(&finished).await {
+            // It may wait long to be taken.
+            finished.data = Arc::new(finished.data.unread());
             let stale = self.state().finish(finished, self.config.keep);
             self.advance();
             self.say_again(stale).await;
