@@ -2,7 +2,8 @@
 
 The engine is `rollyard-test-engine`, a process of its own on the same two cores for all contestants, which
 take turns. The built-in workflow runs in Rust (`rollyard-bench episodes`); the Python one is a
-`RolloutWorkflow` on the executor, in this process. Every episode is 128 tokens in, 64 out with log-probs, and a reward.
+`RolloutWorkflow` on the executor, in this process. Every episode is 128 tokens in, 64 out with log-probs, and
+a reward.
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ class MultiTurnWorkflow(SingleTurnWorkflow):
     """Several answers in one episode: the model calls tools, or is told `feedback` and tries again.
 
     A tool is a function of a module, which runs in a worker process and whose signature and docstring are
-    told to the model, or a JSON file with `function` (its schema) and `command`. Tokens are exact over all turns.
+    told to the model, or a JSON file with `function` (its schema) and `command`. Tokens are exact over all
+    turns.
     """
 
     def __init__(
