@@ -23,7 +23,7 @@ mod table;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 
-use crate::section::{backlog, batch, build, connections, memory, writes};
+use crate::section::{backlog, batch, build, connections, episodes, memory, writes};
 use crate::setup::Setup;
 use crate::table::Row;
 
@@ -58,6 +58,9 @@ enum Section {
     /// Makes rollouts and says by how many bytes that made the process grow; `memory` runs it.
     #[command(hide = true)]
     HoldRollouts { origin: memory::Origin },
+    /// Runs episodes on an engine; `make bench-workflows` runs it beside its baseline.
+    #[command(hide = true)]
+    Episodes(episodes::Episodes),
     /// A clean release build.
     Build,
     /// All of the above.
@@ -92,6 +95,9 @@ fn main() -> Result<()> {
         println!("{}", memory::hold(origin)?);
         return Ok(());
     }
+    if let Section::Episodes(asked) = &section {
+        return episodes::run(asked);
+    }
     std::fs::create_dir_all(&setup.dir).with_context(|| format!("cannot make {}", setup.dir.display()))?;
     println!("{}\n", machine());
     match section {
@@ -102,7 +108,7 @@ fn main() -> Result<()> {
         }
         Section::Batch => show("batch", || batch::run(&setup)),
         Section::Memory => show("memory", memory::run),
-        Section::HoldRollouts { .. } => Ok(()),
+        Section::HoldRollouts { .. } | Section::Episodes(_) => Ok(()),
         Section::Build => show("build", || build::run(&setup)),
         Section::All {
             backlog: Backlog { items },

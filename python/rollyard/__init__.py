@@ -19,7 +19,10 @@ from rollyard._rollyard import (
     RolloutWithCount,
     Tokenizer,
     __version__,
+    extract_answer,
+    verify_answer,
 )
+from rollyard.builtin import MultiTurnWorkflow, SingleTurnWorkflow
 from rollyard.client.awaited import AsyncClient, AsyncLease
 from rollyard.client.blocking import Client, Lease
 from rollyard.client.results import (
@@ -65,7 +68,7 @@ from rollyard.errors import (
     WorkerError,
     WorkflowError,
 )
-from rollyard.executor import ExecutorStats, RolloutExecutor, RunningTask
+from rollyard.executor import EpisodeGroup, EpisodeSample, ExecutorStats, RolloutExecutor, RunningTask
 from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
 from rollyard.loader import ReplayDataLoader
 from rollyard.masks import MultiTurnLossMaskGenerator
@@ -121,6 +124,8 @@ __all__ = [
     "EngineTimeoutError",
     "EngineUnreachableError",
     "EpisodeError",
+    "EpisodeGroup",
+    "EpisodeSample",
     "ExecutorError",
     "ExecutorStats",
     "Fate",
@@ -144,6 +149,7 @@ __all__ = [
     "ModelRequest",
     "ModelResponse",
     "MultiTurnLossMaskGenerator",
+    "MultiTurnWorkflow",
     "NoAnswerError",
     "NotEnoughError",
     "NotExactError",
@@ -178,6 +184,7 @@ __all__ = [
     "SampleToInsertRatio",
     "ServerError",
     "ServerStatus",
+    "SingleTurnWorkflow",
     "StorageError",
     "StorageType",
     "TemplateError",
@@ -199,6 +206,7 @@ __all__ = [
     "concat_padded_tensors",
     "create_training_batch_from_rollouts",
     "digest",
+    "extract_answer",
     "pack",
     "pack_tensors",
     "resolve_metadata",
@@ -208,5 +216,6 @@ __all__ = [
     "tensor_dict",
     "training_batch",
     "trim_and_pad",
+    "verify_answer",
     "workflow_context",
 ]

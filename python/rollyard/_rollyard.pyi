@@ -481,6 +481,8 @@ class LoopWorkflow:
     def __new__(cls, mailbox: Mailbox, begin: Any, cancel: Any, workflow: Any, data: Any) -> LoopWorkflow: ...
 
 _Batch = tuple[str, list[_Made]]
+_Sample = tuple[int, float, Rollout | None, str, str, tuple[str, str] | None, list[tuple[int, int]]]
+_Group = tuple[int, str, bool, list[_Sample]]
 
 @final
 class Task:
@@ -490,17 +492,19 @@ class Task:
 class Executor:
     """The native part of an executor."""
 
-    def __new__(cls, engine: Engine, config: str, tokenizer: Tokenizer | None) -> Executor: ...
+    def __new__(cls, engine: Engine, config: str, tokenizer: Tokenizer | None, salt: str) -> Executor: ...
     def task(
         self,
-        workflow: LoopWorkflow | HostedWorkflow,
+        workflow: LoopWorkflow | HostedWorkflow | BuiltInWorkflow,
         data: str,
         group_size: int,
         accept: Callable[[str, list[_Made]], bool] | None,
         is_eval: bool,
     ) -> Task: ...
     def submit(self, task: Task) -> int: ...
+    def idle(self) -> None: ...
     def wait(self, count: int, timeout: float | None) -> _Batch: ...
+    def wait_groups(self, count: int, timeout: float | None) -> list[_Group]: ...
     def wait_for_task(self, id: int, timeout: float | None) -> _Batch | None: ...
     def rollout_batch(self, tasks: Sequence[Task], timeout: float | None) -> _Batch: ...
     def prepare_batch(
@@ -513,6 +517,19 @@ class Executor:
     def stats(self) -> str: ...
     def running(self) -> str: ...
     def close(self) -> None: ...
+
+@final
+class BuiltInWorkflow:
+    """A workflow that runs in Rust."""
+
+    def __new__(cls, recipe: str, tokenizer: Tokenizer | None, host: Host | None) -> BuiltInWorkflow: ...
+
+def needs_python(recipe: str) -> bool: ...
+def verify_answer(answer: str, truth: str) -> bool:
+    """Whether an answer means the same as the truth: numbers, sets, intervals, expressions, words."""
+
+def extract_answer(text: str) -> str | None:
+    """The final answer in a text: what is in the last box, or behind the usual words."""
 
 @final
 class HostedWorkflow:

@@ -59,16 +59,27 @@ class EpisodeLoop:
 
     def close(self) -> None:
         """Cancels what is running, and ends the thread."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        self.stop()
+        if threading.current_thread() is not self._thread:
             self._thread.join()
+
+    def stop(self) -> None:
+        """The same without waiting for the end."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _begin(self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]) -> None:
         # Episodes of a group share the data: one that takes something out of it must not take it from the
         # others.
-        task = self._loop.create_task(run_episode(episode, workflow, self._engine, dict(data)))
-        self._tasks[number] = task
-        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+        self._tasks[number] = self._loop.create_task(self._one(number, episode, workflow, dict(data)))
+
+    async def _one(
+        self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]
+    ) -> None:
+        try:
+            await run_episode(episode, workflow, self._engine, data)
+        finally:
+            del self._tasks[number]
 
     def _cancel(self, number: int) -> None:
         task = self._tasks.get(number)

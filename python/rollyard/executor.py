@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
+import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from rollyard import _rollyard, tensors
-from rollyard._rollyard import Tokenizer
+from rollyard._rollyard import Rollout, Tokenizer
 from rollyard.bridge import EpisodeLoop
+from rollyard.builtin import SingleTurnWorkflow
 from rollyard.engines import InferenceEngine
 from rollyard.errors import ExecutorError, WorkflowError
-from rollyard.resolve import resolve_workflow
+from rollyard.resolve import class_name, resolve_workflow
 from rollyard.tensors import TensorDict
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+# Without the words that JSON lacks. To make one for every prompt takes as long as to use it.
+_STRICT = json.JSONEncoder(allow_nan=False)
 
 Accept = Callable[[TensorDict], bool]
 
@@ -42,6 +48,35 @@ class ExecutorStats(TypedDict):
     """Groups that may be begun now."""
     paused: bool
     oldest_running_secs: float
+
+
+@dataclass(frozen=True)
+class EpisodeSample:
+    """One sequence to train on, and what people want to see of it."""
+
+    sample_idx: int
+    """Which of the group."""
+    reward: float
+    rollout: Rollout | None
+    """To the token; `None` where the engine only speaks text."""
+    messages: list[dict[str, Any]]
+    """The conversation, where the workflow told it."""
+    text: tuple[str, str] | None
+    """Prompt and completion, where they are known without a tokenizer."""
+    segments: list[tuple[int, int]]
+    """How many sampled tokens, and the version that sampled them."""
+    extra: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EpisodeGroup:
+    """What came of one prompt."""
+
+    task_id: int
+    data: dict[str, Any]
+    """As JSON can say it."""
+    is_eval: bool
+    samples: list[EpisodeSample]
 
 
 class RunningTask(TypedDict):
@@ -69,8 +104,10 @@ class RolloutExecutor:
     survive each other's crashes.
 
     With `fileroot` every task is written down when it has ended, one line a sample, in
-    `{fileroot}/{experiment_name}/{trial_name}/rollout/{version}/{task}.jsonl`; `tokenizer` makes text of
-    tokens.
+    `{fileroot}/{experiment_name}/{trial_name}/rollout/{version}/{task}.jsonl`, and all of them in
+    `rollouts.jsonl` of that trial for the viewer; `tokenizer` makes text of tokens. With `yard`, the address
+    of a server, every group that is accepted is written to its run before it counts. `keep=False` says that
+    nobody will take what was accepted, because the yard or the files have it.
     """
 
     def __init__(
@@ -94,6 +131,10 @@ class RolloutExecutor:
         trial_name: str = "default",
         tokenizer: Tokenizer | None = None,
         dump_tokens: bool = False,
+        yard: str | None = None,
+        yard_run: str = "default",
+        yard_token: str | None = None,
+        keep: bool = True,
     ) -> None:
         if max_concurrent_rollouts is None:
             max_concurrent_rollouts = consumer_batch_size * ((max_head_offpolicyness or 0) + 1)
@@ -107,6 +148,10 @@ class RolloutExecutor:
             "episode_timeout_secs": episode_timeout_secs,
             "failures_in_a_row_max": failures_in_a_row_max,
             "seed": seed,
+            "keep": keep,
+            "yard": None
+            if yard is None
+            else {"url": yard, "run": yard_run, "token": yard_token, "patience_secs": 600.0},
             "dump": None
             if fileroot is None
             else {
@@ -117,15 +162,22 @@ class RolloutExecutor:
             },
         }
         self.engine = engine
-        self._native = _rollyard.Executor(engine._native, json.dumps(config), tokenizer)
+        # An executor that comes after this one makes other rollouts of the same prompts.
+        salt = uuid.uuid4().hex
+        self._native = _rollyard.Executor(engine._native, json.dumps(config), tokenizer, salt)
+        self._python = python
         self._loop: EpisodeLoop | None = None
         self._host: _rollyard.Host | None = None
         self._hosted: dict[tuple[str, str], _rollyard.HostedWorkflow] = {}
+        self._built: dict[str, tuple[Tokenizer | None, _rollyard.BuiltInWorkflow]] = {}
+        # For rewards and tools, where there are no other worker processes.
+        self._functions: _rollyard.Host | None = None
         self._resolved: tuple[Any, Any, Any] | None = None
         self._feed: tuple[Any, Iterator[Any]] | None = None
         if processes > 0:
             self._host = _start_host(engine, processes, threads, python)
             engine._follow(self._host)
+            _when_gone(self, engine._unfollow, self._host)
 
     def submit(
         self,
@@ -152,6 +204,12 @@ class RolloutExecutor:
         cannot come any more. What does not arrive in time is not lost: nothing is taken.
         """
         return _dict(self._native.wait(count, timeout))
+
+    def wait_groups(self, count: int, *, timeout: float | None = None) -> list[EpisodeGroup]:
+        """The same sample by sample, with rollouts to the token: for replay buffers, and for engines that
+        only speak text.
+        """
+        return [_group(*group) for group in self._native.wait_groups(count, timeout)]
 
     def wait_for_task(self, task: int, *, timeout: float | None = None) -> TensorDict | None:
         """What came of one task; `None` if it was rejected, an error if it failed."""
@@ -202,6 +260,10 @@ class RolloutExecutor:
 
         return _dict(self._native.prepare_batch(next_task, dynamic_bs, timeout))
 
+    def idle(self) -> None:
+        """Waits until everything that was submitted has ended. If all of it failed, that is an error."""
+        self._native.idle()
+
     def pause(self) -> None:
         """Nothing new is begun; what runs goes on. `engine.pause()` interrupts that too."""
         self._native.pause()
@@ -241,6 +303,8 @@ class RolloutExecutor:
         if self._host is not None:
             self.engine._unfollow(self._host)
             self._host.close()
+        if self._functions is not None:
+            self._functions.close()
 
     def __enter__(self) -> Self:
         return self
@@ -261,18 +325,35 @@ class RolloutExecutor:
     ) -> _rollyard.Task:
         if not isinstance(data, Mapping):
             raise ExecutorError(f"data is a {type(data).__qualname__}, but must be a dict")
-        native: _rollyard.LoopWorkflow | _rollyard.HostedWorkflow
-        if self._host is None:
+        native: _rollyard.LoopWorkflow | _rollyard.HostedWorkflow | _rollyard.BuiltInWorkflow
+        if isinstance(workflow, SingleTurnWorkflow):
+            native = self._build(workflow)
+            written = _strict_json(data, "data")
+        elif self._host is None:
             if self._loop is None:
                 self._loop = EpisodeLoop(self.engine)
+                _when_gone(self, self._loop.stop)
             native = self._loop.workflow(self._resolve(workflow, kwargs), dict(data))
             # For whoever keeps a record of the task; the workflow has the objects themselves.
-            written = json.dumps(data, default=_named, skipkeys=True)
+            written = _any_json(data)
         else:
             native = self._import(self._host, workflow, kwargs)
             written = _strict_json(data, "data")
         judge = None if accept is None else lambda arrays, made: accept(_dict((arrays, made)))
         return self._native.task(native, written, group_size, judge, is_eval)
+
+    def _build(self, workflow: SingleTurnWorkflow) -> _rollyard.BuiltInWorkflow:
+        """One of Rust's, made once for many prompts."""
+        recipe = workflow.recipe
+        known, built = self._built.get(recipe, (None, None))
+        if built is None or known is not workflow.tokenizer:
+            host = self._host or self._functions
+            if host is None and _rollyard.needs_python(recipe):
+                host = self._functions = _start_host(self.engine, 1, 8, self._python)
+                _when_gone(self, _rollyard.Host.close, host)
+            built = _rollyard.BuiltInWorkflow(recipe, workflow.tokenizer, host)
+            self._built[recipe] = (workflow.tokenizer, built)
+        return built
 
     def _resolve(self, workflow: Any, kwargs: Mapping[str, Any] | None) -> Any:
         """A class is made once for many prompts, not once for each."""
@@ -283,7 +364,7 @@ class RolloutExecutor:
     def _import(
         self, host: _rollyard.Host, workflow: Any, kwargs: Mapping[str, Any] | None
     ) -> _rollyard.HostedWorkflow:
-        key = (_path(workflow), _strict_json(kwargs or {}, "workflow_kwargs"))
+        key = (class_name(workflow), _strict_json(kwargs or {}, "workflow_kwargs"))
         if key not in self._hosted:
             self._hosted[key] = host.workflow(*key)
         return self._hosted[key]
@@ -307,6 +388,12 @@ def _prompts(dataloader: Iterable[Any]) -> Iterator[Any]:
             return
 
 
+def _when_gone(executor: RolloutExecutor, function: Callable[..., None], *args: Any) -> None:
+    """An executor that nobody closed leaves neither a thread nor processes behind."""
+    # At exit the process ends them anyway.
+    weakref.finalize(executor, function, *args).atexit = False
+
+
 def _start_host(engine: InferenceEngine, processes: int, threads: int, python: str | None) -> _rollyard.Host:
     config = {
         "python": sys.executable if python is None else python,
@@ -318,33 +405,32 @@ def _start_host(engine: InferenceEngine, processes: int, threads: int, python: s
     return _rollyard.Host(json.dumps(config))
 
 
-def _path(workflow: Any) -> str:
-    if isinstance(workflow, str):
-        return workflow
-    if not inspect.isclass(workflow):
-        raise WorkflowError(
-            f"worker processes cannot be given a {type(workflow).__qualname__} that is made already; "
-            'give its class or "module.Class" with workflow_kwargs, or processes=0'
-        )
-    if workflow.__module__ == "__main__" or "<locals>" in workflow.__qualname__:
-        raise WorkflowError(
-            f"worker processes cannot import {workflow.__qualname__}: it is not in a module; "
-            "put it into one, or use processes=0"
-        )
-    return f"{workflow.__module__}.{workflow.__qualname__}"
-
-
 def _strict_json(value: Mapping[str, Any], name: str) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
+        return _STRICT.encode(value)
     except (TypeError, ValueError) as error:
         raise WorkflowError(
-            f"{name} cannot go to worker processes: {error}; give what JSON can say, or use processes=0"
+            f"{name} cannot leave this process: {error}; "
+            "give what JSON can say, or a workflow in Python with processes=0"
         ) from error
 
 
-def _named(value: Any) -> str:
-    return f"<{type(value).__qualname__}>"
+def _any_json(value: Mapping[str, Any]) -> str:
+    """What JSON can say of it; other objects by their type."""
+    try:
+        return _STRICT.encode(value)
+    except (TypeError, ValueError):
+        told = json.dumps(value, default=lambda other: f"<{type(other).__qualname__}>", skipkeys=True)
+        # NaN and the infinities are Python's own words.
+        return json.dumps(json.loads(told, parse_constant=str))
+
+
+def _group(task_id: int, data: str, is_eval: bool, samples: list[_rollyard._Sample]) -> EpisodeGroup:
+    told = [
+        EpisodeSample(sample_idx, reward, rollout, json.loads(messages), text, segments, json.loads(extra))
+        for sample_idx, reward, rollout, messages, extra, text, segments in samples
+    ]
+    return EpisodeGroup(task_id, json.loads(data), is_eval, told)
 
 
 def _dict(batch: tuple[str, list[tensors._Made]]) -> TensorDict:

@@ -46,6 +46,26 @@ def import_path(path: str, suits: Callable[[Any], bool], wanted: str) -> Any:
     return found
 
 
+def class_name(workflow: Any) -> str:
+    """What worker processes import a workflow by."""
+    if isinstance(workflow, str):
+        return workflow
+    if not inspect.isclass(workflow):
+        raise WorkflowError(
+            f"worker processes cannot be given a {type(workflow).__qualname__} that is made already; "
+            'give its class or "module.Class" with workflow_kwargs, or processes=0'
+        )
+    return import_name(workflow, "put it into one, or use processes=0")
+
+
+def import_name(found: Any, remedy: str = "put it into one") -> str:
+    """What worker processes import a class or a function by."""
+    name = getattr(found, "__qualname__", repr(found))
+    if getattr(found, "__module__", "__main__") == "__main__" or "<" in name:
+        raise WorkflowError(f"worker processes cannot import {name}: it is not in a module; {remedy}")
+    return f"{found.__module__}.{name}"
+
+
 def _module(path: str, module_name: str) -> Any:
     try:
         return importlib.import_module(module_name)

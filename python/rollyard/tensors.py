@@ -7,6 +7,7 @@ memory that all three share without a copy. The work is done in Rust, without th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -144,13 +145,16 @@ def _given(tensors: Mapping[str, Any]) -> tuple[list[_Given], dict[str, _Back]]:
         array, dtype, backs[str(key)] = _numpy(tensor)
         if array.dtype.hasobject:
             raise BatchError(f"{key!r} is of type {dtype}, which is no type of numbers")
-        array = np.ascontiguousarray(array).reshape(array.shape)
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)
         given.append((str(key), dtype, list(array.shape), array.reshape(-1).view(np.uint8)))
     return given, backs
 
 
 def _numpy(tensor: Any) -> tuple[Array, str, _Back]:
     """The tensor as numpy sees it, the name of its type, and the way back."""
+    if type(tensor) is np.ndarray:
+        return tensor, _name_of(tensor.dtype), _as_numpy
     module = type(tensor).__module__.partition(".")[0]
     if module == "torch":
         import torch
@@ -162,7 +166,13 @@ def _numpy(tensor: Any) -> tuple[Array, str, _Back]:
     if module in ("jax", "jaxlib"):
         return np.asarray(tensor), str(tensor.dtype), _as_jax
     array = np.asarray(tensor)
-    return array, str(array.dtype), _as_numpy
+    return array, _name_of(array.dtype), _as_numpy
+
+
+@lru_cache(maxsize=64)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """numpy spells it out anew every time, which takes longer than all the rest."""
+    return str(dtype)
 
 
 def _as_numpy(array: Array, dtype: Any, shape: list[int]) -> Array:

@@ -18,18 +18,18 @@ use crate::errors::BatchError;
 use crate::rollout::Rollout;
 
 /// An array on its way in: its name, type, shape and bytes.
-type Given<'py> = (String, String, Vec<usize>, PyReadonlyArray1<'py, u8>);
+pub(crate) type Given<'py> = (String, String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 
 /// An array on its way out.
 pub(crate) type Made<'py> = (String, &'static str, Vec<usize>, Bound<'py, PyArray1<u8>>);
 
 /// The arrays of one dict, held while Rust looks at them.
-struct Dict<'py> {
+pub(crate) struct Dict<'py> {
     arrays: Vec<(String, DType, Vec<usize>, PyReadonlyArray1<'py, u8>)>,
 }
 
 impl<'py> Dict<'py> {
-    fn of(given: Vec<Given<'py>>) -> PyResult<Self> {
+    pub(crate) fn of(given: Vec<Given<'py>>) -> PyResult<Self> {
         let arrays = given.into_iter().map(|(key, dtype, shape, bytes)| {
             let known = || DType::ALL.map(DType::name).join(", ");
             let unknown =
@@ -40,7 +40,7 @@ impl<'py> Dict<'py> {
         Ok(Self { arrays: arrays.collect::<PyResult<_>>()? })
     }
 
-    fn views(&self) -> PyResult<Views<'_>> {
+    pub(crate) fn views(&self) -> PyResult<Views<'_>> {
         let views = self.arrays.iter().map(|(key, dtype, shape, bytes)| {
             let view = TensorView::new(*dtype, shape, bytes.as_slice()?).map_err(BatchError::of)?;
             Ok((key.as_str(), view))

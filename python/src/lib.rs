@@ -61,8 +61,8 @@ mod _rollyard {
 
     #[pymodule_export]
     use crate::making::{
-        Call, Engine, Episode, Executor, Host, HostedWorkflow, LoopWorkflow, Mailbox, ModelResponse, Task,
-        record, recorded,
+        BuiltInWorkflow, Call, Engine, Episode, Executor, Host, HostedWorkflow, LoopWorkflow, Mailbox,
+        ModelResponse, Task, extract_answer, needs_python, record, recorded, verify_answer,
     };
 
     #[pymodule_export]

@@ -96,10 +96,19 @@ def test_the_guide_to_workflows_trains(server: TestEngine, capsys: pytest.Captur
     for block in guide.split("```python\n")[1:]:
         exec(block.split("```")[0].replace("http://127.0.0.1:30000", server.url), said)
     told = capsys.readouterr().out
-    assert told == "".join(f"{step} (8, 19) 1.0\n" for step in range(3)) + "True ['rollout']\n"
+    assert told == "".join(f"{step} (8, 19) 1.0\n" for step in range(3)) + "True ['rollout']\n(2, 10)\n"
     assert said["engine"].get_version() == 7
     for name in list(inspect.signature(rollyard.RolloutExecutor).parameters)[1:]:
         assert f"`{name}`" in guide, name
+
+
+def test_the_workflow_in_the_readme_makes_batches(
+    server: TestEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.set(gives_version=False)
+    block = (ROOT / "README.md").read_text().split("```python\n")[2].split("```")[0]
+    exec(block.replace("http://127.0.0.1:30000", server.url), {})
+    assert capsys.readouterr().out.startswith("(32, 67) {'submitted'")
 
 
 def test_the_reference_has_every_call_and_every_name() -> None:

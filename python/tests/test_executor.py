@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -43,7 +46,7 @@ def test_groups_come_back_as_one_dict_in_the_order_they_were_submitted(executor:
 
 
 def test_torch_comes_back_as_torch(executor: RolloutExecutor) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed here; JAX shows the same")
 
     class Torch(yarns.Plain):
         async def arun_episode(self, engine: Any, data: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +76,46 @@ def test_interactions_are_rows_of_one_dict(executor: RolloutExecutor) -> None:
     assert batch["loss_mask"].sum(1).tolist() == [3, 5] and batch["rewards"].tolist() == [0, 1]
 
 
+def test_groups_come_sample_by_sample_with_their_rollouts(executor: RolloutExecutor) -> None:
+    task = executor.submit({"reward": 3}, yarns.Plain, group_size=2)
+    [group] = executor.wait_groups(1, timeout=30)
+    assert (group.task_id, group.data, group.is_eval) == (task, {"reward": 3}, False)
+    assert [sample.sample_idx for sample in group.samples] == [0, 1]
+    for sample in group.samples:
+        assert sample.rollout is not None and sample.rollout.prompt_tokens.tolist() == [1, 2, 3]
+        assert len(sample.rollout.response_tokens) == 8 and sample.segments == [(8, 0)]
+        assert sample.reward == sample.rollout.episode_reward == 3
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_engine_that_only_speaks_text_gives_messages(start_engine: StartEngine, processes: int) -> None:
+    engine = rollyard.OpenAIEngine(start_engine("--answer", "It is 4.").url)
+    with RolloutExecutor(engine, consumer_batch_size=2, processes=processes) as executor:
+        executor.submit({"question": "2+2?"}, yarns.Chats)
+        [group] = executor.wait_groups(1, timeout=30)
+        [sample] = group.samples
+        assert sample.rollout is None and sample.reward == 0.25 and sample.extra == {"interaction": "only"}
+        assert [message["content"] for message in sample.messages] == ["2+2?", "It is 4."]
+        executor.submit({"question": "2+2?"}, yarns.Chats)
+        with pytest.raises(rollyard.BatchError, match="only text, because the engine gives no tokens"):
+            executor.wait(1, timeout=30)
+
+
+def test_every_task_is_written_down(engine: rollyard.SGLangEngine, tmp_path: pathlib.Path) -> None:
+    with RolloutExecutor(
+        engine, fileroot=tmp_path, experiment_name="e", trial_name="t", consumer_batch_size=2, attempts=1
+    ) as executor:
+        executor.submit({"reward": 3}, yarns.Plain, group_size=2)
+        executor.wait(1, timeout=30)
+    [file] = tmp_path.glob("e/t/rollout/*/*.jsonl")
+    assert file.relative_to(tmp_path).parts[:4] == ("e", "t", "rollout", "0")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["sample_idx"], line["reward"], line["prompt_len"], line["seqlen"]) for line in lines] == [
+        (0, 3.0, 3, 11),
+        (1, 3.0, 3, 11),
+    ]
+
+
 def test_what_is_rejected_is_none_and_no_failure(executor: RolloutExecutor) -> None:
     task = executor.submit({"reject": True}, yarns.Plain)
     assert executor.wait_for_task(task, timeout=30) is None
@@ -97,20 +140,7 @@ def test_the_filter_sees_the_group_and_decides(executor: RolloutExecutor) -> Non
     assert (counts["accepted"], counts["rejected"], counts["failed"]) == (1, 1, 1)
 
 
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"how": "raise"}, r"LookupError: no such thing \(.*yarns.py:\d+, in arun_episode\)"),
-    ({"how": "exit"}, "SystemExit: user code wants to stop the world"),
-    (
-        {"how": "return", "what": "list"},
-        "returned a list, but must return a dict of tensors, a dict of interactions",
-    ),
-    ({"how": "return", "what": "text"}, "returned a dict whose 'input_ids' is a str"),
-    ({"how": "return", "what": "nothing"}, "returned an empty dict"),
-    ({"how": "nan"}, "the reward of sample 0 of the workflow is NaN"),
-]
-
-
-@pytest.mark.parametrize(("data", "told"), WRONG)
+@pytest.mark.parametrize(("data", "told"), yarns.WRONG)
 def test_an_episode_that_goes_wrong_fails_by_itself(
     executor: RolloutExecutor, data: dict[str, Any], told: str
 ) -> None:
@@ -207,6 +237,32 @@ def test_an_iterator_is_used_up_and_its_errors_are_told(executor: RolloutExecuto
 
     with pytest.raises(OSError, match="the disk is gone"):
         executor.prepare_batch(breaks(), yarns.Plain, timeout=30)
+
+
+def test_a_loader_and_a_filter_may_ask_the_engine_themselves(executor: RolloutExecutor) -> None:
+    def loader() -> Iterator[dict[str, Any]]:
+        for n in range(4):
+            yield {"reward": executor.engine.generate(ask(n + 1)).output_len}
+
+    def wanted(batch: dict[str, Any]) -> bool:
+        return executor.engine.generate(ask(1)).output_len == 8
+
+    batch = executor.prepare_batch(loader(), yarns.Plain, should_accept_fn=wanted, timeout=30)
+    assert batch["rewards"].tolist() == [8] * 4
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_executor_that_nobody_closed_leaves_nothing_behind(
+    engine: rollyard.SGLangEngine, processes: int
+) -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    executor = RolloutExecutor(engine, processes=processes)
+    executor.rollout_batch([{}], "yarns.Plain")
+    workers = [] if executor._host is None else executor._host.pids()
+    del executor
+    gc.collect()
+    until(lambda: {thread.name for thread in threading.enumerate()} == before, what="the end of the thread")
+    until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), what="the workers' end")
 
 
 def test_waiting_says_why_there_is_nothing(executor: RolloutExecutor) -> None:

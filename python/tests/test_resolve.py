@@ -38,7 +38,7 @@ def test_a_class_of_another_program_needs_no_base() -> None:
 BAD: list[tuple[Any, dict[str, Any] | None, str]] = [
     ("nowhere.Plain", None, "there is no module nowhere; is its folder on PYTHONPATH"),
     ("yarns.nothing.Plain", None, "there is no module yarns.nothing"),
-    ("yarns.Plian", None, "the module yarns has no Plian; it has Bad, NotAsync, Plain, Talk, Told: /"),
+    ("yarns.Plian", None, "the module yarns has no Plian; it has Bad, Chats, NotAsync, Plain, Talk, Told: /"),
     ("yarns.NOT_A_CLASS", None, "yarns.NOT_A_CLASS is an int, but must be a class with arun_episode"),
     ("Plain", None, "'Plain' names nothing to import; write \"module.name\""),
     ("", None, "names nothing to import"),

@@ -32,7 +32,7 @@ class Plain(rollyard.RolloutWorkflow):
             return None
         request = ask(*data.get("tokens", [1, 2, 3]), max_new_tokens=self.max_new_tokens, seed=context.seed)
         response = await engine.agenerate(request)
-        reward = float(data.get("reward", context.task_id))
+        reward = float(data.get("reward", context.task_id or 0))
         stats.get().scalar(reward=reward)
         return tensors(response, reward)
 
@@ -83,12 +83,35 @@ class Bad(rollyard.RolloutWorkflow):
         return tensors(await engine.agenerate(ask()), reward)
 
 
+# What Bad is told to do, and what is said of it.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"how": "raise"}, r"LookupError: no such thing \(.*yarns.py:\d+, in arun_episode\)"),
+    ({"how": "exit"}, "SystemExit: user code wants to stop the world"),
+    (
+        {"how": "return", "what": "list"},
+        "returned a list, but must return a dict of tensors, a dict of interactions",
+    ),
+    ({"how": "return", "what": "text"}, "returned a dict whose 'input_ids' is a str"),
+    ({"how": "return", "what": "nothing"}, "returned an empty dict"),
+    ({"how": "nan"}, "the reward of sample 0 of the workflow is NaN"),
+]
+
+
 class Talk(rollyard.RolloutWorkflow):
     """Returns two interactions."""
 
     async def arun_episode(self, engine: Any, data: dict[str, Any]) -> dict[str, Any]:
         answers = [await engine.agenerate(ask(1, 2, max_new_tokens=n)) for n in (3, 5)]
         return {f"turn-{n}": rollyard.Interaction(answer, float(n)) for n, answer in enumerate(answers)}
+
+
+class Chats(rollyard.RolloutWorkflow):
+    """Speaks in messages."""
+
+    async def arun_episode(self, engine: Any, data: dict[str, Any]) -> dict[str, Any]:
+        messages = [{"role": "user", "content": data["question"]}]
+        response = await engine.agenerate(rollyard.ModelRequest(messages=messages))
+        return {"only": rollyard.Interaction(response, 0.25, messages)}
 
 
 class Agent:
@@ -126,3 +149,19 @@ def length_reward(
 
 async def where() -> int:
     return os.getpid()
+
+
+def reward_of_length(
+    prompt: str, completion: str, prompt_ids: list[int], completion_ids: list[int], *, bonus: int, **data: Any
+) -> int:
+    """As AReaL calls rewards: the texts, their tokens, and the data by name."""
+    return len(completion_ids) + bonus
+
+
+def reward_nan(*args: Any, **data: Any) -> float:
+    return float("nan")
+
+
+def double(number: int) -> int:
+    """Twice the number."""
+    return 2 * number

@@ -77,7 +77,7 @@ fn json_of(draft: &Draft) -> String {
     item.to_string()
 }
 
-fn resident_bytes() -> Result<u64> {
+pub(crate) fn resident_bytes() -> Result<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
     let pages: u64 = statm.split(' ').nth(1).context("statm has no second field")?.parse()?;
     Ok(pages * rustix::param::page_size() as u64)

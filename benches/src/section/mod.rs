@@ -4,5 +4,6 @@ pub(crate) mod backlog;
 pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod connections;
+pub(crate) mod episodes;
 pub(crate) mod memory;
 pub(crate) mod writes;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rollyard_core::tokens::Masks;
 use rollyard_core::tokens::mask::MaskRules;
-use rollyard_core::tokens::template::CivilTime;
+use rollyard_engine::workflow::local_time;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -77,8 +77,10 @@ impl Color {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rule = MaskRules::default().get(&arguments.mask)?;
-    let reader =
-        Reader { masks: Masks { tokenizer: Arc::new(model::load(&arguments.model)?), rule }, now: now() };
+    let reader = Reader {
+        masks: Masks { tokenizer: Arc::new(model::load(&arguments.model)?), rule },
+        now: local_time(),
+    };
     let mut lines = Lines::open(&arguments.file, "reading")?;
     let mut painter = Painter::new(io::stdout().lock(), Paint { in_color: arguments.color.is_on() });
     let mut tally = Tally::default();
@@ -134,19 +136,4 @@ fn next_texts(lines: &mut Lines) -> Result<Vec<(u64, String)>> {
 fn known_mask(name: &str) -> Result<String, String> {
     let known = MaskRules::default().get(name);
     known.map(|_| name.to_owned()).map_err(|error| error.to_string())
-}
-
-/// The local time, for templates that print it.
-fn now() -> CivilTime {
-    let now = jiff::Zoned::now();
-    let small = |number: i8| number.unsigned_abs();
-    CivilTime {
-        year: i32::from(now.year()),
-        month: small(now.month()),
-        day: small(now.day()),
-        hour: small(now.hour()),
-        minute: small(now.minute()),
-        second: small(now.second()),
-        microsecond: u32::from(now.microsecond().unsigned_abs()),
-    }
 }

@@ -19,6 +19,7 @@ pub mod workflow;
 
 pub mod command;
 pub mod host;
+mod http;
 pub mod returned;
 pub mod stats;
 

@@ -203,13 +203,15 @@ impl Rows {
 
     /// The sampled tokens by the weights they were sampled with.
     fn segments(&self, row: usize) -> Vec<Segment> {
+        let sampled = self.sampled(row);
         let mut runs = Runs::default();
-        let unknown = vec![f64::from(NO_VERSION); self.tokens.len()];
-        let versions = self.versions.as_ref().unwrap_or(&unknown);
-        for (version, on) in self.seen(versions, row).zip(self.sampled(row)) {
-            if on {
-                runs.push(version as i32, 1);
+        match &self.versions {
+            Some(versions) => {
+                for (version, _) in self.seen(versions, row).zip(&sampled).filter(|(_, on)| **on) {
+                    runs.push(version as i32, 1);
+                }
             }
+            None => runs.push(NO_VERSION, sampled.iter().filter(|on| **on).count()),
         }
         runs.spans().map(|(span, version)| Segment { tokens: span.len(), version }).collect()
     }

@@ -4,9 +4,8 @@
 //! what the task returned comes back through a channel. Dropping the future cancels the task.
 
 use futures_util::future::BoxFuture;
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use rollyard_core::batch::{DType, TensorDict, TensorView};
+use rollyard_core::batch::TensorDict;
 use rollyard_engine::episode::{
     Context, Data, EpisodeError, PromptAndCompletion, SharedWorkflow, Trajectory, Workflow,
 };
@@ -19,15 +18,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::oneshot;
 
 use super::mailbox::{Mailbox, Slot};
+use crate::batch::{Dict, Given};
 use crate::errors::BatchError;
 
 type Answer = Result<Option<Trajectory>, EpisodeError>;
 
 /// A context as Python makes its own of it: run, task, sample, attempt, whether for evaluation, seed.
 type Told<'a> = (&'a str, u64, u32, u32, bool, u64);
-
-/// An array on its way in: its name, type, shape and bytes.
-type Given<'py> = (String, String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 
 /// Tensors, reward, messages, prompt and completion, extra fields; JSON where it is not numbers.
 type GivenPart<'py> = (Option<Vec<Given<'py>>>, Option<f64>, Vec<String>, Option<(String, String)>, String);
@@ -94,14 +91,8 @@ fn part_of((tensors, reward, messages, text, extra): GivenPart<'_>) -> PyResult<
 
 /// Copies: the workflow may go on to use its arrays.
 fn tensors_of(given: Vec<Given<'_>>) -> PyResult<TensorDict> {
-    let tensors = given.into_iter().map(|(key, dtype, shape, bytes)| {
-        let unknown =
-            || BatchError::new_err(format!("{key:?} is of type {dtype}, which is no type of numbers"));
-        let dtype = DType::named(&dtype).ok_or_else(unknown)?;
-        let view = TensorView::new(dtype, &shape, bytes.as_slice()?).map_err(BatchError::of)?;
-        Ok((key, view.to_tensor()))
-    });
-    tensors.collect()
+    let dict = Dict::of(given)?;
+    Ok(dict.views()?.into_iter().map(|(key, view)| (key.to_owned(), view.to_tensor())).collect())
 }
 
 /// A workflow with the data of one task: Python's own objects, which no other process could have.

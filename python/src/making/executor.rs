@@ -13,7 +13,9 @@ use rollyard_engine::executor::{
     Task as CoreTask, TaskId,
 };
 use rollyard_engine::group::{GroupRules, Incomplete};
-use rollyard_engine::sink::{Dump, DumpSettings, Sink};
+use rollyard_engine::sink::{
+    Archive, ArchiveSettings, Dump, DumpSettings, Naming, Sink, YardSettings, YardSink,
+};
 use serde::Deserialize;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -22,7 +24,9 @@ use std::time::Duration;
 
 use super::engine::Engine;
 use super::episode::LoopWorkflow;
+use super::group::{Group, groups_of};
 use super::host::HostedWorkflow;
+use super::recipe::BuiltInWorkflow;
 use super::runtime::{runtime, wait};
 use crate::batch::made;
 use crate::errors::{BatchError, EpisodeError, ExecutorError, NotEnoughError, WaitTimeoutError};
@@ -44,7 +48,9 @@ struct WireConfig {
     episode_timeout_secs: Option<f64>,
     failures_in_a_row_max: Option<u64>,
     seed: u64,
+    keep: bool,
     dump: Option<WireDump>,
+    yard: Option<WireYard>,
 }
 
 /// Where every task is written down, as JSON.
@@ -55,6 +61,46 @@ struct WireDump {
     experiment: String,
     trial: String,
     tokens: bool,
+}
+
+/// The server that gets every group that was accepted, as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireYard {
+    url: String,
+    run: String,
+    token: Option<String>,
+    patience_secs: f64,
+}
+
+impl WireYard {
+    async fn open(self, salt: &str) -> PyResult<Arc<dyn Sink>> {
+        let settings = YardSettings {
+            url: self.url,
+            run: self.run,
+            token: self.token,
+            naming: Naming::new(salt),
+            patience: duration("patience_secs", self.patience_secs)?,
+        };
+        Ok(Arc::new(YardSink::open(settings, None).await.map_err(ExecutorError::of)?))
+    }
+}
+
+impl WireDump {
+    /// The files of each task, and all of them in one for the viewer.
+    fn open(self, tokenizer: Option<&Tokenizer>, salt: &str) -> PyResult<[Arc<dyn Sink>; 2]> {
+        let Self { fileroot, experiment, trial, tokens } = self;
+        let tokenizer = tokenizer.map(|tokenizer| tokenizer.inner.clone());
+        let folder = fileroot.join(&experiment).join(&trial);
+        std::fs::create_dir_all(&folder).map_err(|error| {
+            ExecutorError::new_err(format!("cannot make the folder ({error}): {}", folder.display()))
+        })?;
+        let settings = ArchiveSettings { naming: Naming::new(salt), experiment: experiment.clone(), tokens };
+        let (archive, _) =
+            Archive::open(&folder.join("rollouts.jsonl"), settings).map_err(ExecutorError::of)?;
+        let dump = Dump::new(DumpSettings { fileroot, experiment, trial, tokenizer, tokens });
+        Ok([Arc::new(dump), Arc::new(archive)])
+    }
 }
 
 impl WireConfig {
@@ -79,6 +125,7 @@ impl WireConfig {
             rules,
             seed: self.seed,
             failures_in_a_row_max: self.failures_in_a_row_max,
+            keep: self.keep,
             ..config
         })
     }
@@ -97,25 +144,34 @@ pub(crate) struct Task {
     inner: CoreTask,
 }
 
-/// Where a workflow runs: here, or in worker processes.
+/// Where a workflow runs: on a loop of this process, in worker processes, or in Rust.
 #[derive(FromPyObject)]
 enum AnyWorkflow<'py> {
     Here(PyRef<'py, LoopWorkflow>),
     Hosted(PyRef<'py, HostedWorkflow>),
+    BuiltIn(PyRef<'py, BuiltInWorkflow>),
 }
 
 #[pymethods]
 impl Executor {
+    /// `salt` makes the names of this executor's rollouts its own.
     #[new]
-    fn new(py: Python<'_>, engine: &Engine, config: &str, tokenizer: Option<&Tokenizer>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        engine: &Engine,
+        config: &str,
+        tokenizer: Option<&Tokenizer>,
+        salt: &str,
+    ) -> PyResult<Self> {
         let mut config: WireConfig = serde_json::from_str(config).map_err(ExecutorError::of)?;
         let runtime = runtime(py)?.handle().clone();
-        let dump = config.dump.take().map(|WireDump { fileroot, experiment, trial, tokens }| {
-            let tokenizer = tokenizer.map(|tokenizer| tokenizer.inner.clone());
-            let settings = DumpSettings { fileroot, experiment, trial, tokenizer, tokens };
-            Arc::new(Dump::new(settings)) as Arc<dyn Sink>
-        });
-        let sinks = dump.into_iter().collect();
+        let mut sinks: Vec<Arc<dyn Sink>> = Vec::new();
+        if let Some(dump) = config.dump.take() {
+            sinks.extend(dump.open(tokenizer, salt)?);
+        }
+        if let Some(yard) = config.yard.take() {
+            sinks.push(wait(py, yard.open(salt))??);
+        }
         let inner = CoreExecutor::new(engine.inner.clone(), config.into_core()?, sinks, runtime);
         Ok(Self { inner, arrays: Arc::default() })
     }
@@ -133,6 +189,7 @@ impl Executor {
         let workflow = match workflow {
             AnyWorkflow::Here(workflow) => workflow.shared(self.arrays.clone()),
             AnyWorkflow::Hosted(workflow) => workflow.shared(self.arrays.clone()),
+            AnyWorkflow::BuiltIn(workflow) => workflow.shared(),
         };
         Ok(Task {
             inner: CoreTask {
@@ -154,7 +211,14 @@ impl Executor {
     fn wait<'py>(&self, py: Python<'py>, count: usize, timeout: Option<f64>) -> PyResult<Batch<'py>> {
         let timeout = limit(timeout)?;
         let finished = wait(py, self.inner.wait(count, timeout))?.map_err(raised)?;
-        self.batch(py, &finished)
+        self.batch(py, finished)
+    }
+
+    /// The same sample by sample.
+    fn wait_groups(&self, py: Python<'_>, count: usize, timeout: Option<f64>) -> PyResult<Vec<Group>> {
+        let timeout = limit(timeout)?;
+        let finished = wait(py, self.inner.wait(count, timeout))?.map_err(raised)?;
+        py.detach(|| groups_of(finished)).map_err(ExecutorError::of)
     }
 
     /// `None` if it was rejected.
@@ -166,7 +230,7 @@ impl Executor {
     ) -> PyResult<Option<Batch<'py>>> {
         let timeout = limit(timeout)?;
         let finished = wait(py, self.inner.wait_for_task(TaskId(id), timeout))?.map_err(raised)?;
-        finished.map(|finished| self.batch(py, &[finished])).transpose()
+        finished.map(|finished| self.batch(py, vec![finished])).transpose()
     }
 
     fn rollout_batch<'py>(
@@ -178,7 +242,7 @@ impl Executor {
         let timeout = limit(timeout)?;
         let tasks: Vec<CoreTask> = tasks.iter().map(|task| task.inner.clone()).collect();
         let finished = wait(py, self.inner.rollout_batch(tasks, timeout))?.map_err(raised)?;
-        self.batch(py, &finished)
+        self.batch(py, finished)
     }
 
     /// `next` gives the next task, or `None` when there are no more. It is called on this thread.
@@ -206,7 +270,12 @@ impl Executor {
         if let Some(error) = broke {
             return Err(error);
         }
-        self.batch(py, &finished.map_err(raised)?)
+        self.batch(py, finished.map_err(raised)?)
+    }
+
+    /// Returns when everything that was submitted has ended.
+    fn idle(&self, py: Python<'_>) -> PyResult<()> {
+        wait(py, self.inner.idle())?.map(drop).map_err(raised)
     }
 
     fn pause(&self, py: Python<'_>) {
@@ -241,9 +310,15 @@ impl Executor {
 }
 
 impl Executor {
-    fn batch<'py>(&self, py: Python<'py>, finished: &[Finished]) -> PyResult<Batch<'py>> {
-        let dict = py.detach(|| tensors(finished)).map_err(BatchError::new_err)?;
-        Ok((arrays(&self.arrays), made(py, dict)?))
+    /// What makes no batch is not lost: it is ready again.
+    fn batch<'py>(&self, py: Python<'py>, finished: Vec<Finished>) -> PyResult<Batch<'py>> {
+        match py.detach(|| tensors(&finished)) {
+            Ok(dict) => Ok((arrays(&self.arrays), made(py, dict)?)),
+            Err(error) => {
+                py.detach(|| self.inner.give_back(finished));
+                Err(BatchError::new_err(error))
+            }
+        }
     }
 }
 
@@ -273,7 +348,8 @@ fn one_dict(trajectory: &Trajectory) -> Result<TensorDict, String> {
     }
     let rollouts: Option<Vec<&Rollout>> =
         trajectory.samples.iter().map(|sample| sample.rollout.as_ref()).collect();
-    let rollouts = rollouts.ok_or("there is only text, because the engine gives no tokens")?;
+    let rollouts =
+        rollouts.ok_or("there is only text, because the engine gives no tokens; wait_groups has it")?;
     let layout = Layout { max_tokens: None, pad_token_id: 0, pad_to: PadTo::Longest, padding: Side::Right };
     batch::sequences(rollouts, &layout).map_err(|error| error.to_string())
 }
@@ -304,10 +380,11 @@ fn duration(name: &str, secs: f64) -> PyResult<Duration> {
 fn raised(error: CoreError) -> PyErr {
     match error {
         CoreError::Timeout { .. } => WaitTimeoutError::of(error),
-        CoreError::NotEnough { .. } => NotEnoughError::of(error),
-        CoreError::Failing { .. } | CoreError::AllFailed { .. } | CoreError::TaskFailed { .. } => {
-            EpisodeError::of(error)
-        }
+        CoreError::NotEnough { .. } | CoreError::TooMany { .. } => NotEnoughError::of(error),
+        CoreError::Failing { .. }
+        | CoreError::AllFailed { .. }
+        | CoreError::TaskFailed { .. }
+        | CoreError::Stale { .. } => EpisodeError::of(error),
         CoreError::Closed | CoreError::Sink(_) | CoreError::BadId { .. } | CoreError::UnknownTask(_) => {
             ExecutorError::of(error)
         }

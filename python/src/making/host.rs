@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use super::runtime::wait;
-use super::stats::RECORDED;
+use super::stats::for_workers;
 use crate::errors::{WorkerError, WorkflowError};
 
 /// What Python says once, as JSON.
@@ -40,7 +40,7 @@ impl Host {
             serde_json::from_str(config).map_err(WorkerError::of)?;
         let python = Some(python);
         let config = HostConfig { python, processes, threads, engine, sys_path, ..HostConfig::default() };
-        let inner = wait(py, CoreHost::start(config, &RECORDED))?.map_err(raised)?;
+        let inner = wait(py, CoreHost::start(config, for_workers(py)))?.map_err(raised)?;
         Ok(Self { inner })
     }
 
@@ -86,6 +86,12 @@ impl Host {
     }
 }
 
+impl Host {
+    pub(super) fn core(&self) -> CoreHost {
+        self.inner.clone()
+    }
+}
+
 /// A workflow that was imported by worker processes.
 #[pyclass(frozen, module = "rollyard._rollyard")]
 pub(crate) struct HostedWorkflow {
@@ -122,7 +128,7 @@ impl Workflow for Hosted {
     }
 }
 
-fn raised(error: HostError) -> PyErr {
+pub(super) fn raised(error: HostError) -> PyErr {
     match error {
         HostError::Load(_) | HostError::Raised { .. } => WorkflowError::of(error),
         error => WorkerError::of(error),

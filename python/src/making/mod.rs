@@ -2,7 +2,7 @@
 //!
 //! Read in this order: a [`request`] goes to an [`engine`] and a [`response`] comes back, to an asyncio loop through
 //! its [`mailbox`]; an [`episode`] is one run of a workflow of Python's on such a loop, or a [`host`] has it run in
-//! another process; the [`executor`] runs many, and [`stats`] are what they recorded. [`runtime`] is where Rust's
+//! another process, or a [`recipe`] makes one that runs in Rust; the [`executor`] runs many, a [`group`] is what came of one prompt, and [`stats`] are what they recorded. [`runtime`] is where Rust's
 //! part of it runs.
 
 mod request;
@@ -11,7 +11,9 @@ mod response;
 mod engine;
 mod episode;
 mod executor;
+mod group;
 mod host;
+mod recipe;
 mod stats;
 
 mod mailbox;
@@ -22,5 +24,6 @@ pub(crate) use episode::{Episode, LoopWorkflow};
 pub(crate) use executor::{Executor, Task};
 pub(crate) use host::{Host, HostedWorkflow};
 pub(crate) use mailbox::Mailbox;
+pub(crate) use recipe::{BuiltInWorkflow, extract_answer, needs_python, verify_answer};
 pub(crate) use response::ModelResponse;
 pub(crate) use stats::{record, recorded};

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Whoever waits looks this often whether the user has pressed Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -41,5 +41,7 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Se
             }
         }
     };
-    py.detach(|| runtime.block_on(waited))
+    let block = || runtime.block_on(waited);
+    // A loader or a filter that we called may call us again, on a thread that already waits.
+    py.detach(|| if Handle::try_current().is_ok() { tokio::task::block_in_place(block) } else { block() })
 }

@@ -22,10 +22,9 @@ is recorded to the token. Without it the engine must speak OpenAI's chat complet
 --out is a folder, which gets rollouts.jsonl, or a yard: `yard` for the one on this machine, or
 http://HOST:PORT/runs/NAME. Run the same command again, and only what is missing is made.
 
-Examples:
+Example:
     rollyard run --input prompts.jsonl --engine http://127.0.0.1:30000 --model Qwen2.5-7B-Instruct \\
-        --reward math --group-size 8 --out rollouts
-    rollyard run --workflow my_module.MyWorkflow --input prompts.jsonl --engine http://127.0.0.1:30000 --out yard")]
+        --reward math --group-size 8 --out rollouts")]
 pub(crate) struct Arguments {
     /// single-turn, multi-turn, or module.Class for a RolloutWorkflow of your own in Python
     #[arg(long, default_value = SINGLE_TURN)]

@@ -39,7 +39,7 @@ impl Target {
                 naming: naming.clone(),
                 patience: PATIENCE,
             };
-            let sink = Arc::new(YardSink::open(settings, arguments.group_size.get()).await?);
+            let sink = Arc::new(YardSink::open(settings, Some(arguments.group_size.get())).await?);
             return Ok(Self::Yard { sink, naming, url: format!("{url}/runs/{run}") });
         }
         let dir = Path::new(&arguments.out);

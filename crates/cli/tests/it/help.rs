@@ -20,6 +20,7 @@ fn every_command_shows_an_example() {
         vec!["tokens"],
         vec!["engine"],
         vec!["engine", "check"],
+        vec!["run"],
         vec!["demo"],
         vec!["ledger"],
         vec!["ledger", "rollout"],

@@ -3,16 +3,14 @@
 //! Connections are kept and reused, without a proxy in between: engines stand in the same cluster.
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Url};
-use std::error::Error;
 use std::time::Duration;
 
 use super::config::EngineConfig;
 use crate::generate::EngineError;
+use crate::http::{self, beginning, cause};
 
-/// An error page can be long; its beginning tells what is wrong.
-const MESSAGE_CHARS: usize = 300;
 /// No server knows what will be in a day.
 const RETRY_AFTER_MOST: Duration = Duration::from_secs(600);
 
@@ -37,27 +35,11 @@ impl From<EngineError> for Failure {
 
 impl Http {
     pub(super) fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        // Whoever came first has chosen, and that is as good.
-        let _chosen = rustls::crypto::ring::default_provider().install_default();
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &config.api_key {
-            let mut value = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
-                EngineError::BadRequest("`api_key` has characters that HTTP cannot carry".into())
-            })?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
-        let client = Client::builder()
-            .http1_only()
-            .no_proxy()
-            .tcp_nodelay(true)
-            .connect_timeout(config.connect_timeout())
-            .pool_idle_timeout(Duration::from_secs(60))
-            .default_headers(headers)
-            .build()
-            .map_err(|error| {
-                EngineError::BadRequest(format!("no HTTP client can be made: {}", reasons(&error)))
-            })?;
+        let key = config.api_key.as_deref();
+        let client = http::client(key, |builder| {
+            builder.connect_timeout(config.connect_timeout()).pool_idle_timeout(Duration::from_secs(60))
+        });
+        let client = client.map_err(|error| EngineError::BadRequest(format!("`api_key`: {error}")))?;
         Ok(Self { client, timeout: config.request_timeout() })
     }
 
@@ -108,34 +90,13 @@ fn failed(error: &reqwest::Error, url: &Url, within: Duration) -> EngineError {
     if error.is_timeout() && !error.is_connect() {
         return EngineError::Timeout { secs: within.as_secs_f64(), url };
     }
-    EngineError::Unreachable { reason: reasons(error), url }
-}
-
-/// The innermost cause says it: "Connection refused", not "error sending request".
-fn reasons(error: &reqwest::Error) -> String {
-    let mut cause: &dyn Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
+    EngineError::Unreachable { reason: cause(error), url }
 }
 
 /// The form in seconds. The form with a date is not used by engines.
 fn seconds(value: &HeaderValue) -> Option<Duration> {
     let told = Duration::try_from_secs_f64(value.to_str().ok()?.trim().parse().ok()?).ok()?;
     Some(told.min(RETRY_AFTER_MOST))
-}
-
-fn beginning(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim();
-    if text.is_empty() {
-        return "no message".into();
-    }
-    match text.char_indices().nth(MESSAGE_CHARS) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.into(),
-    }
 }
 
 #[cfg(test)]
@@ -156,12 +117,5 @@ mod tests {
             let told = seconds(&HeaderValue::from_static(written));
             assert_eq!(told, secs.map(Duration::from_secs_f64), "{written}");
         }
-    }
-
-    #[test]
-    fn of_a_long_error_page_the_beginning_is_told() {
-        assert_eq!(beginning(b"  overloaded\n"), "overloaded");
-        assert_eq!(beginning(b""), "no message");
-        assert_eq!(beginning("ä".repeat(1000).as_bytes()), format!("{}…", "ä".repeat(MESSAGE_CHARS)));
     }
 }

@@ -127,12 +127,22 @@ impl Executor {
         .await
     }
 
-    /// Runs these and waits for all of them; those that were accepted, in their order.
+    /// Runs these and waits for all of them; those that were accepted, in their order. More than may be begun
+    /// would wait for ever, and are refused.
     pub async fn rollout_batch(
         &self,
         tasks: impl IntoIterator<Item = Task>,
         timeout: Option<Duration>,
     ) -> Result<Vec<Finished>, ExecutorError> {
+        let tasks: Vec<Task> = tasks.into_iter().collect();
+        let asked = tasks.iter().filter(|task| !task.is_eval).count();
+        {
+            let state = self.inner.state();
+            let (owed, version) = (state.owed(), state.version);
+            if asked as u64 > owed {
+                return Err(ExecutorError::TooMany { asked, owed, version });
+            }
+        }
         let ids = self.submit_all(tasks)?;
         let wanted = ids.len();
         let (mut accepted, mut failed) = (Vec::new(), 0);
@@ -196,6 +206,12 @@ impl Executor {
             }
             self.changed(&mut changes, wanted, timeout, deadline).await?;
         }
+    }
+
+    /// Gives back what was taken and could not be used: it is ready again.
+    pub fn give_back(&self, taken: Vec<Finished>) {
+        self.inner.state().give_back(taken);
+        self.inner.tell();
     }
 
     /// Waits until everything that was submitted has ended.
@@ -344,6 +360,11 @@ impl Inner {
             None => Ok(()),
             Some(Stopped::Closed) => Err(ExecutorError::Closed),
             Some(Stopped::Sink(why)) => Err(ExecutorError::Sink(why.clone())),
+            Some(Stopped::Stale { in_a_row, head_version, version }) => Err(ExecutorError::Stale {
+                in_a_row: *in_a_row,
+                head_version: *head_version,
+                version: *version,
+            }),
             Some(Stopped::Failing { in_a_row }) => {
                 Err(ExecutorError::Failing { in_a_row: *in_a_row, reasons: state.reasons() })
             }

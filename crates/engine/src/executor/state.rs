@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -17,6 +18,9 @@ use crate::group::Progress;
 
 /// How a task ended is remembered for so many of them, for whoever asks for one by its id.
 const VERDICTS_MAX: usize = 1 << 16;
+
+/// Fewer groups in a row that are too old may be bad luck.
+const STALE_IN_A_ROW_MIN: u64 = 16;
 
 /// How many tasks there are of each kind. Every task is counted once, evaluation included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -71,6 +75,8 @@ pub(super) struct State {
     ready_paced: u64,
     /// Taken by the trainer since `first_version`, in groups; a dynamic batch counts as a whole one.
     charged: u64,
+    /// Groups that ended too old to be read, one after the other.
+    stale_in_a_row: u64,
     /// Settled for training since the last batch was taken.
     settled_since_batch: u64,
     counts: Counts,
@@ -83,6 +89,7 @@ pub(super) enum Stopped {
     Closed,
     Failing { in_a_row: u64 },
     Sink(String),
+    Stale { in_a_row: u64, head_version: i32, version: i32 },
 }
 
 impl State {
@@ -102,6 +109,7 @@ impl State {
             ready: BTreeMap::new(),
             ready_paced: 0,
             charged: 0,
+            stale_in_a_row: 0,
             settled_since_batch: 0,
             counts: Counts::default(),
             verdicts: BTreeMap::new(),
@@ -124,10 +132,14 @@ impl State {
 
     pub(super) fn capacity(&self) -> u64 {
         self.pace.capacity(Load {
-            steps: u64::try_from(self.version - self.first_version).unwrap_or(0),
+            steps: self.steps(),
             running: self.running_paced,
             accepted: self.charged + self.ready_paced,
         })
+    }
+
+    fn steps(&self) -> u64 {
+        u64::try_from(self.version - self.first_version).unwrap_or(0)
     }
 
     /// The next task that may be begun, counted as running from now on.
@@ -166,10 +178,16 @@ impl State {
         let paced = u64::from(!running.is_eval);
         self.settled_since_batch += paced;
         match &finished.status {
-            Status::Rejected(reason) => {
+            Status::Rejected(Reason::Stale { head_version, version }) => {
                 self.counts.rejected += 1;
-                self.counts.stale += u64::from(matches!(reason, Reason::Stale { .. }));
+                self.counts.stale += 1;
+                self.stale_in_a_row += 1;
+                let (head_version, version) = (*head_version, *version);
+                if self.stale_in_a_row >= (4 * self.pace.pending_max()).max(STALE_IN_A_ROW_MIN) {
+                    self.stop(Stopped::Stale { in_a_row: self.stale_in_a_row, head_version, version });
+                }
             }
+            Status::Rejected(_) => self.counts.rejected += 1,
             Status::Failed(_) => self.counts.failed += 1,
             Status::Accepted if !keep => {
                 self.counts.accepted += 1;
@@ -180,6 +198,7 @@ impl State {
                     self.reject_stale(&mut finished, stale);
                     return vec![finished];
                 }
+                self.stale_in_a_row = 0;
                 self.counts.accepted += 1;
                 self.ready_paced += paced;
                 self.ready.insert(finished.id, finished);
@@ -291,6 +310,17 @@ impl State {
         Some(taken)
     }
 
+    /// Takes back what could not be used after all: it is ready again.
+    pub(super) fn give_back(&mut self, taken: Vec<Finished>) {
+        for finished in taken {
+            let paced = u64::from(!finished.is_eval);
+            self.charged -= paced.min(self.charged);
+            self.ready_paced += paced;
+            self.verdicts.remove(&finished.id);
+            self.ready.insert(finished.id, finished);
+        }
+    }
+
     /// One task, if it has ended: what came of it, or why there is nothing.
     pub(super) fn take_task(&mut self, id: TaskId) -> Option<Result<Finished, Status>> {
         if let Some(finished) = self.ready.remove(&id) {
@@ -322,6 +352,14 @@ impl State {
 
     pub(super) fn is_idle(&self) -> bool {
         self.hopeful() == self.ready.len()
+    }
+
+    /// How many more groups may be begun at this version, now or when others have ended.
+    pub(super) fn owed(&self) -> u64 {
+        let without_limit = Pace { max_concurrent: NonZeroU32::MAX, ..self.pace };
+        let (steps, accepted) = (self.steps(), self.charged + self.ready_paced);
+        let begun = self.running_paced + self.pending.len() as u64;
+        without_limit.capacity(Load { steps, running: begun, accepted })
     }
 
     /// Prompts that a data loader should hand in now.

@@ -71,6 +71,17 @@ pub enum ExecutorError {
     Failing { in_a_row: u64, reasons: Reasons },
     #[error("all {failed} tasks failed: {reasons}")]
     AllFailed { failed: u64, reasons: Reasons },
+    #[error(
+        "{in_a_row} groups one after the other were too old when they ended, so the run was stopped: their tokens are of \
+         version {head_version}, and the executor was told {version}; give the engine its new weights before set_version, \
+         or allow a larger max_head_offpolicyness"
+    )]
+    Stale { in_a_row: u64, head_version: i32, version: i32 },
+    #[error(
+        "{asked} groups were asked for at once, but only {owed} more may be begun at version {version}; call set_version \
+         first, allow a larger max_head_offpolicyness, or mark them as evaluation"
+    )]
+    TooMany { asked: usize, owed: u64, version: i32 },
     #[error("what was made could not be kept, so the run was stopped: {0}")]
     Sink(String),
     #[error(

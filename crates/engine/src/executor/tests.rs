@@ -395,6 +395,43 @@ async fn the_last_prompts_make_a_smaller_batch() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_batch_that_could_never_be_begun_is_refused() {
+    let executor = executor(config(2, 4, Some(0)));
+    let error = executor.rollout_batch((0..5).map(|_| good()), None).await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("5 groups were asked for at once, but only 4 more may be begun at version 0"),
+        "{error}"
+    );
+    assert_eq!(executor.stats().counts.submitted, 0);
+    assert_eq!(executor.rollout_batch((0..4).map(|_| good()), None).await.unwrap().len(), 4);
+    let eval = (0..9).map(|_| Task { is_eval: true, ..good() });
+    assert_eq!(executor.rollout_batch(eval, None).await.unwrap().len(), 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_never_gets_its_new_weights_does_not_run_for_ever() {
+    let executor = executor(config(2, 4, Some(1)));
+    executor.set_version(7);
+    let mut next = || Ok(Some(task(1, |_, _| async { Ok(Some(sampled(0))) })));
+    let error = executor.prepare_batch(&mut next, false, None).await.unwrap_err().to_string();
+    assert!(error.starts_with("32 groups one after the other were too old when they ended"), "{error}");
+    assert!(error.contains("their tokens are of version 0, and the executor was told 7"), "{error}");
+    assert!(balanced(executor.stats().counts));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_given_back_can_be_taken_again() {
+    let executor = executor(config(4, 2, Some(0)));
+    executor.submit_all([good(), good()]).unwrap();
+    let taken = executor.wait(2, None).await.unwrap();
+    executor.give_back(taken);
+    assert_eq!((executor.stats().ready, executor.stats().capacity), (2, 0));
+    let taken = executor.wait(2, None).await.unwrap();
+    assert_eq!(taken.iter().map(|finished| finished.id.0).collect::<Vec<_>>(), [0, 1]);
+    assert!(balanced(executor.stats().counts));
+}
+
+#[tokio::test(start_paused = true)]
 async fn stragglers_are_seen_first() {
     let executor = executor(config(4, 4, None));
     let slow = |secs| {

@@ -38,6 +38,7 @@ struct Both {
 #[derive(Debug)]
 struct State {
     places: Vec<Place>,
+    turn: usize,
     loads: Vec<(u64, Load)>,
     next_handle: u64,
     version: Option<i32>,
@@ -57,6 +58,7 @@ impl Shift {
         let processes = config.processes.get();
         let state = State {
             places: (0..processes).map(|_| Place::Starting).collect(),
+            turn: 0,
             loads: Vec::new(),
             next_handle: 0,
             version: None,
@@ -184,11 +186,17 @@ impl State {
     }
 
     /// `None` if there is nobody, but soon may be.
-    fn least_loaded(&self) -> Option<Result<Arc<Worker>, HostError>> {
+    fn least_loaded(&mut self) -> Option<Result<Arc<Worker>, HostError>> {
         if self.is_closed {
             return Some(Err(HostError::Closed));
         }
-        if let Some(worker) = self.up().into_iter().min_by_key(|worker| worker.in_flight()) {
+        let mut workers = self.up();
+        if !workers.is_empty() {
+            // They take turns where they have as much to do.
+            self.turn = (self.turn + 1) % workers.len();
+            workers.rotate_left(self.turn);
+        }
+        if let Some(worker) = workers.into_iter().min_by_key(|worker| worker.in_flight()) {
             return Some(Ok(worker));
         }
         let failing = self.places.iter().map(|place| match place {

@@ -6,13 +6,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
-use std::error::Error;
 use std::time::Duration;
 
 use super::{Judged, Reward, RewardError, reply};
+use crate::http::{self, beginning, cause};
 
-/// An error page can be long; its beginning tells what is wrong.
-const MESSAGE_CHARS: usize = 300;
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug)]
@@ -40,10 +38,8 @@ impl HttpReward {
     /// Fails if the URL is none, with the reason.
     pub fn new(url: &str, config: HttpRewardConfig) -> Result<Self, String> {
         let url = Url::parse(url).map_err(|error| format!("not a URL ({error}): {url}"))?;
-        // Whoever came first has chosen, and that is as good.
-        let _chosen = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().no_proxy().timeout(config.timeout).build();
-        let client = client.map_err(|error| format!("no HTTP client can be made: {}", cause(&error)))?;
+        let client = http::client(None, |builder| builder.timeout(config.timeout));
+        let client = client.map_err(|error| error.to_string())?;
         Ok(Self { url, client, config })
     }
 
@@ -77,23 +73,13 @@ impl HttpReward {
         if status.is_success() {
             return reply::reward(&by(), &text);
         }
-        let said: String = text.trim().chars().take(MESSAGE_CHARS).collect();
-        let message = format!("status {}: {said}", status.as_u16());
+        let message = format!("status {}: {}", status.as_u16(), beginning(&bytes));
         let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
         Err(match may_pass {
             true => RewardError::Failed { by: by(), message },
             false => RewardError::BadData { by: by(), message },
         })
     }
-}
-
-/// The innermost cause says it: "Connection refused", not "error sending request".
-fn cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 impl Reward for HttpReward {

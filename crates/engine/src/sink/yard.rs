@@ -4,7 +4,7 @@
 //! A server that is away for a while, to be restarted, is waited for.
 
 use futures_util::future::BoxFuture;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, StatusCode};
 use rollyard_core::rollout::NO_VERSION;
 use rollyard_core::wire::rollout::TokenFields;
@@ -18,6 +18,7 @@ use super::Sink;
 use super::identity::Naming;
 use crate::executor::{Finished, Status, version_range};
 use crate::generate::Message;
+use crate::http::{self, HttpError, cause};
 
 #[derive(Clone, Debug)]
 pub struct YardSettings {
@@ -40,8 +41,8 @@ pub enum YardError {
     Rejected { refused: u64, message: String, url: String },
     #[error("this does not seem to be a rollyard server ({reason}): {url}")]
     NotAYard { reason: String, url: String },
-    #[error("the token has characters that HTTP cannot carry")]
-    BadToken,
+    #[error("the yard's token: {0}")]
+    Client(HttpError),
 }
 
 #[derive(Debug)]
@@ -83,20 +84,12 @@ struct Known {
 }
 
 impl YardSink {
-    /// Makes the run if there is none of that name, with this group size.
-    pub async fn open(settings: YardSettings, group_size: u32) -> Result<Self, YardError> {
-        // Whoever came first has chosen, and that is as good.
-        let _chosen = rustls::crypto::ring::default_provider().install_default();
-        let mut headers = HeaderMap::new();
-        if let Some(token) = &settings.token {
-            let value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| YardError::BadToken)?;
-            headers.insert(AUTHORIZATION, value);
-        }
-        let url = settings.url.clone();
-        let client = Client::builder().no_proxy().tcp_nodelay(true).default_headers(headers).build();
-        let client = client.map_err(|error| YardError::Unreachable { reason: error.to_string(), url })?;
+    /// Makes the run if there is none of that name, with this group size if it is said.
+    pub async fn open(settings: YardSettings, group_size: Option<u32>) -> Result<Self, YardError> {
+        let client = http::client(settings.token.as_deref(), |builder| builder).map_err(YardError::Client)?;
         let sink = Self { settings, client };
-        let run = json!({"name": sink.settings.run, "config": {"group_size": group_size}});
+        let config = group_size.map_or(json!({}), |size| json!({"group_size": size}));
+        let run = json!({"name": sink.settings.run, "config": config});
         // Whoever mistyped the address wants to know now, not when the first group is done.
         sink.post_once("/api/runs", run.to_string().into_bytes()).await?;
         Ok(sink)
@@ -193,13 +186,8 @@ impl YardSink {
 
     async fn post_once(&self, path: &str, body: Vec<u8>) -> Result<Vec<u8>, YardError> {
         let url = format!("{}{path}", self.settings.url.trim_end_matches('/'));
-        let unreachable = |error: reqwest::Error| {
-            let mut cause: &dyn std::error::Error = &error;
-            while let Some(inner) = cause.source() {
-                cause = inner;
-            }
-            YardError::Unreachable { reason: cause.to_string(), url: url.clone() }
-        };
+        let unreachable =
+            |error: reqwest::Error| YardError::Unreachable { reason: cause(&error), url: url.clone() };
         let kind = if path.ends_with("/rollouts") { "application/x-ndjson" } else { "application/json" };
         let request =
             self.client.post(&url).header(CONTENT_TYPE, kind).timeout(Duration::from_secs(120)).body(body);

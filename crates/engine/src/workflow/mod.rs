@@ -23,4 +23,5 @@ pub(crate) mod scripted;
 pub use multi_turn::MultiTurn;
 pub use opening::Opening;
 pub use recipe::{Recipe, RecipeError, Turns};
+pub use render::local_time;
 pub use single_turn::SingleTurn;

@@ -31,7 +31,7 @@ impl Renderer {
             tokenizer: tokenizer.clone(),
             tools: tools.map(|tools| json::parse(tools.get())).transpose().map_err(bad)?,
             kwargs: kwargs.iter().map(|(name, value)| (name.clone(), json::from_json(value))).collect(),
-            now: now(),
+            now: local_time(),
         })
     }
 
@@ -110,7 +110,8 @@ fn bad(error: impl Display) -> EpisodeError {
     EpisodeError::BadData(error.to_string())
 }
 
-fn now() -> CivilTime {
+/// The local time, for templates that print it.
+pub fn local_time() -> CivilTime {
     let now = jiff::Zoned::now();
     let small = |number: i8| number.unsigned_abs();
     CivilTime {

@@ -4,3 +4,4 @@
 
 mod engines;
 mod examples;
+mod python;
