@@ -193,8 +193,9 @@ fn an_archive_that_a_crash_cut_anywhere_has_whole_tasks_only() {
         ends.push(fs::metadata(&path).unwrap().len());
     }
     let whole = fs::read(&path).unwrap();
-    let near =
-        |len: &usize| len % 13 == 0 || whole.get(len - 1..len + 1).is_some_and(|pair| pair.contains(&b'\n'));
+    let near = |len: &usize| {
+        len.is_multiple_of(13) || whole.get(len - 1..len + 1).is_some_and(|pair| pair.contains(&b'\n'))
+    };
     for len in (0..=whole.len()).filter(near) {
         fs::write(&path, &whole[..len]).unwrap();
         let (_, past) = Archive::open(&path, settings()).unwrap();
