@@ -26,7 +26,8 @@ build:
 test: test-rust test-clients test-python
 
 # nextest shows slow tests and runs them in parallel; plain cargo does where it is missing.
-test-rust:
+# Some of them call the Python package.
+test-rust: $(VENV)/package
 	@if cargo nextest --version >/dev/null 2>&1; then \
 	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) cargo nextest run --locked --workspace --no-fail-fast; \
 	else \
@@ -43,7 +44,6 @@ test-clients: $(VENV)/clients
 test-python: $(VENV)/package $(ORACLE)/node_modules
 	cargo build --locked -p rollyard -p rollyard-test-engine
 	$(VENV)/bin/python -m pytest -q python/tests
-	ROLLYARD_PYTHON=$(abspath $(VENV))/bin/python cargo test --locked -p rollyard-engine --test it python
 
 # A real engine with a real, small model on the CPU. Its server is built from source, which takes minutes.
 test-engines: $(VENV)/engines/installed

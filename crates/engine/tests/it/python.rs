@@ -1,5 +1,5 @@
 //! Rewards, tools and workflows in Python, called from Rust. They need an interpreter that has the package:
-//! `make test-python` names one.
+//! `make test-rust` installs one.
 
 use rollyard_engine::clients::{Dialect, EngineConfig, HttpEngine};
 use rollyard_engine::episode::{Context, Data, EpisodeError, Workflow};
@@ -11,6 +11,7 @@ use rollyard_engine::tool::{Tool, ToolError};
 use rollyard_test_engine::{Settings, TestEngine};
 use serde_json::value::RawValue;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -50,23 +51,31 @@ class Asks(rollyard.RolloutWorkflow):
         return {"a": rollyard.Interaction(answer, 0.5)}
 "#;
 
-/// Workers that can import the user's code; nothing where no interpreter is named.
-#[expect(clippy::print_stderr, reason = "a test that is not run says why")]
-async fn start(stats: &'static Stats, engine: Option<&EngineConfig>) -> Option<(Host, TempDir)> {
-    if std::env::var_os(PYTHON_VARIABLE).is_none() {
-        eprintln!("not run: {PYTHON_VARIABLE} names no interpreter that has the package rollyard");
-        return None;
-    }
+/// The interpreter that is named, or else the one that `make` installs the package for.
+fn interpreter() -> PathBuf {
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    let python = std::env::var_os(PYTHON_VARIABLE).map_or(made, PathBuf::from);
+    assert!(
+        python.exists(),
+        "no interpreter has the package rollyard; `make test-rust` installs it, and {PYTHON_VARIABLE} names another: {}",
+        python.display()
+    );
+    python
+}
+
+/// Workers that can import the user's code.
+async fn start(stats: &'static Stats, engine: Option<&EngineConfig>) -> (Host, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("user_code.py"), USER_CODE).unwrap();
     let config = HostConfig {
+        python: Some(interpreter()),
         processes: NonZeroUsize::new(2).unwrap(),
         threads: NonZeroUsize::new(2).unwrap(),
         engine: engine.map(|engine| serde_json::value::to_raw_value(engine).unwrap()),
         sys_path: vec![folder.path().to_str().unwrap().to_owned()],
         ..HostConfig::default()
     };
-    Some((Host::start(config, stats).await.unwrap(), folder))
+    (Host::start(config, stats).await.unwrap(), folder)
 }
 
 fn context() -> Context {
@@ -76,15 +85,15 @@ fn context() -> Context {
 #[tokio::test]
 async fn a_function_judges_by_position_and_by_the_fields_of_the_data() {
     static STATS: Stats = Stats::new();
-    let Some((host, _folder)) = start(&STATS, None).await else { return };
-    let reward = PythonReward::load(host.clone(), "user_code.judge", Duration::from_secs(1)).await.unwrap();
+    let (host, _folder) = start(&STATS, None).await;
+    let reward = PythonReward::load(host.clone(), "user_code.judge", Duration::from_secs(5)).await.unwrap();
     let context = context();
     let by = || "user_code.judge".to_owned();
     // A field named like what is given anyway is not given twice.
     for (data, expected) in [
         (r#"{"answer": 4, "prompt": "2+2?", "level": 1}"#, Ok(1.0)),
         (r#"{"answer": 5}"#, Ok(0.0)),
-        (r#"{"answer": "late"}"#, Err(RewardError::Timeout { by: by(), secs: 1.0 })),
+        (r#"{"answer": "late"}"#, Err(RewardError::Timeout { by: by(), secs: 5.0 })),
         (r#"{"answer": "text"}"#, Err(RewardError::NotANumber { by: by(), found: "\"a lot\"".to_owned() })),
     ] {
         let data = Data::parse(data).unwrap();
@@ -104,7 +113,7 @@ async fn a_function_judges_by_position_and_by_the_fields_of_the_data() {
 #[tokio::test]
 async fn a_worker_whose_threads_all_hang_is_replaced() {
     static STATS: Stats = Stats::new();
-    let Some((host, _folder)) = start(&STATS, None).await else { return };
+    let (host, _folder) = start(&STATS, None).await;
     let judge =
         PythonReward::load(host.clone(), "user_code.judge", Duration::from_millis(200)).await.unwrap();
     let before = until(|| Some(host.pids()).filter(|pids| pids.len() == 2)).await;
@@ -143,7 +152,7 @@ fn judged<'a>(data: &'a Data, context: &'a Context) -> Judged<'a> {
 #[tokio::test]
 async fn a_function_is_a_tool_with_the_schema_of_its_signature() {
     static STATS: Stats = Stats::new();
-    let Some((host, _folder)) = start(&STATS, None).await else { return };
+    let (host, _folder) = start(&STATS, None).await;
     let tool = PythonTool::load(host.clone(), "user_code.count", Duration::from_secs(5)).await.unwrap();
     let schema: serde_json::Value = serde_json::from_str(tool.schema().get()).unwrap();
     let expected = serde_json::json!({"type": "function", "function": {
@@ -174,7 +183,7 @@ async fn a_workflow_samples_with_an_engine_of_its_own_and_outlives_its_worker() 
     static STATS: Stats = Stats::new();
     let server = TestEngine::start(Settings::default()).await.unwrap();
     let config = EngineConfig::of(Dialect::Sglang, server.url());
-    let Some((host, _folder)) = start(&STATS, Some(&config)).await else { return };
+    let (host, _folder) = start(&STATS, Some(&config)).await;
     let engine: SharedEngine = Arc::new(HttpEngine::new(config).unwrap());
     let kwargs = serde_json::json!({"tokens": 6}).as_object().unwrap().clone();
     let workflow = PythonWorkflow::load(host.clone(), "user_code.Asks", kwargs).await.unwrap();
