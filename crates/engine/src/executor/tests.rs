@@ -1,6 +1,6 @@
 use super::*;
-use crate::episode::Data;
 use crate::episode::{Context, Sample, Trajectory, Workflow};
+use crate::episode::{Data, EpisodeError};
 use crate::generate::{Capabilities, Engine, EngineError, ModelRequest, ModelResponse, Segment};
 use crate::group::{Incomplete, Member, Outcome, episode_seed};
 use futures_util::future::BoxFuture;
