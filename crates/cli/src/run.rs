@@ -49,7 +49,7 @@ async fn run_all(arguments: &Arguments, prompts: Prompts) -> Result<()> {
     let mut target = Target::open(arguments).await?;
     let total = prompts.good.len();
     let bad = prompts.bad.len();
-    let missing = target.missing(prompts.good, arguments.group_size.get()).await?;
+    let missing = target.missing(prompts.good, arguments).await?;
     let tally = Arc::new(Tally::default());
     tally.begin_with(target.past());
     let mut progress = Progress::new(total, total - missing.len());

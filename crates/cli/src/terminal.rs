@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// How often the line is written over.
@@ -37,7 +38,8 @@ impl ProgressLine {
     pub(crate) fn write_over(&mut self, line: &str) {
         if self.is_terminal {
             self.drawn_at = Some(Instant::now());
-            put(line);
+            // A line that breaks cannot be written over.
+            put(&line.chars().take(columns(io::stderr()) - 1).collect::<String>());
         }
     }
 
@@ -62,7 +64,11 @@ fn put(line: &str) {
 
 /// Columns of the terminal that stdout is.
 pub(crate) fn width() -> usize {
-    rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col).max(40))
+    columns(io::stdout())
+}
+
+fn columns(terminal: impl AsFd) -> usize {
+    rustix::termios::tcgetwinsize(terminal).map_or(80, |size| usize::from(size.ws_col).max(40))
 }
 
 /// Columns under headings; the first is text and begins left, the others end right.

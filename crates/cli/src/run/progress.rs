@@ -68,20 +68,21 @@ fn tell(stats: &Stats, sums: Sums, total: usize, before: usize, elapsed: Duratio
     let Counts { accepted, rejected, failed, running, .. } = stats.counts;
     let settled = accepted + rejected + failed;
     let done = before as u64 + settled;
+    // What matters most comes first: a narrow terminal shows only the beginning.
     let mut parts = vec![format!("{}/{} prompts", count(done), count(total as u64))];
+    if settled > 0 {
+        let left = (total as u64).saturating_sub(done);
+        parts.push(format!("ETA {}", span(elapsed.mul_f64(left as f64 / settled as f64))));
+    }
+    if let Some(mean) = sums.reward_mean() {
+        parts.push(format!("reward {mean:.3}"));
+    }
     for (number, what) in
         [(accepted, "accepted"), (rejected, "rejected"), (failed, "failed"), (running, "running")]
     {
         parts.push(format!("{} {what}", count(number)));
     }
     parts.extend(rate(sums.tokens, elapsed));
-    if let Some(mean) = sums.reward_mean() {
-        parts.push(format!("reward {mean:.3}"));
-    }
-    if settled > 0 {
-        let left = (total as u64).saturating_sub(done);
-        parts.push(format!("ETA {}", span(elapsed.mul_f64(left as f64 / settled as f64))));
-    }
     if stats.oldest_running_secs > STRAGGLER_SECS {
         parts.push(format!("slowest {}", span(Duration::from_secs_f64(stats.oldest_running_secs))));
     }
@@ -113,9 +114,10 @@ mod tests {
         let counts = Counts { accepted: 30, rejected: 8, failed: 2, running: 16, ..Counts::default() };
         let mut stats =
             Stats { counts, ready: 0, version: 0, capacity: 0, paused: false, oldest_running_secs: 3.0 };
-        let sums = Sums { tokens: 123_450, ..Sums::default() };
+        let mut sums = Sums::default();
+        sums.tokens = 123_450;
         let line = |stats: &Stats| tell(stats, sums, 1_100, 60, Duration::from_secs(10));
-        let expected = "100/1,100 prompts · 30 accepted · 8 rejected · 2 failed · 16 running · 12,345 tokens/s · ETA 4m10s";
+        let expected = "100/1,100 prompts · ETA 4m10s · 30 accepted · 8 rejected · 2 failed · 16 running · 12,345 tokens/s";
         assert_eq!(line(&stats), expected);
         stats.oldest_running_secs = 3_700.0;
         assert_eq!(line(&stats), format!("{expected} · slowest 1h01m"));

@@ -1,6 +1,7 @@
 //! Where rollouts go, and which of them are there.
 
 use anyhow::{Context, Result};
+use rollyard_engine::group::Incomplete;
 use rollyard_engine::sink::{
     Archive, ArchiveSettings, Dump, DumpSettings, Naming, Past, Sink, YardSettings, YardSink,
 };
@@ -67,19 +68,27 @@ impl Target {
     }
 
     /// The prompts that are still to be run.
-    pub(super) async fn missing(&self, prompts: Vec<Prompt>, group_size: u32) -> Result<Vec<Prompt>> {
+    pub(super) async fn missing(&self, prompts: Vec<Prompt>, arguments: &Arguments) -> Result<Vec<Prompt>> {
         match self {
             Self::Folder { past, .. } => {
                 Ok(prompts.into_iter().filter(|prompt| !past.is_done(prompt.number)).collect())
             }
             Self::Yard { sink, naming, .. } => {
+                // As many as made the group worth keeping; one that was replaced has a later place.
+                let size = arguments.group_size.get();
+                let (places, needed) = match arguments.incomplete {
+                    Incomplete::Accept { at_least } => (size, at_least.min(size)),
+                    Incomplete::Replace => (2 * size, size),
+                    Incomplete::Wait | Incomplete::Drop => (size, size),
+                };
                 let uids_of = |prompt: &Prompt| -> Vec<String> {
-                    (0..group_size).map(|nth| naming.uid(prompt.number, &prompt.data, nth, 0)).collect()
+                    (0..places).map(|nth| naming.uid(prompt.number, &prompt.data, nth, 0)).collect()
                 };
                 let uids: Vec<String> = prompts.iter().flat_map(uids_of).collect();
                 let known = sink.known(&uids).await?;
-                let is_missing = |prompt: &Prompt| uids_of(prompt).iter().any(|uid| !known.contains(uid));
-                Ok(prompts.into_iter().filter(is_missing).collect())
+                let there =
+                    |prompt: &Prompt| uids_of(prompt).iter().filter(|uid| known.contains(*uid)).count();
+                Ok(prompts.into_iter().filter(|prompt| there(prompt) < needed as usize).collect())
             }
         }
     }

@@ -192,6 +192,24 @@ fn rollouts_go_to_a_yard_once_and_it_remembers_them() {
     assert!(answer["error"]["message"].as_str().unwrap().contains("10001 entries"), "{answer}");
 }
 
+#[test]
+fn a_group_that_came_out_smaller_is_closed_in_the_yard_and_not_made_again() {
+    // One answer is refused for good, and its group has one member less.
+    let (dir, engine) =
+        (prompts(3), engine(|settings| (settings.fail_next, settings.fail_status) = (1, 400)));
+    let server = Server::start(dir.path(), &[]);
+    let out = format!("{}/runs/maths", server.url);
+    let flags = ["--group-size", "4", "--concurrency", "4", "--reward", MEMBER, "--out", out.as_str()];
+    let outcome = exact(dir.path(), &engine, &flags);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let (_, books) = server.client().get("/api/runs/maths/books");
+    assert_eq!(books["admitted"], 11, "{books}");
+    let outcome = exact(dir.path(), &engine, &flags);
+    assert!(outcome.stderr.contains("nothing is missing"), "{outcome:?}");
+    let (_, stats) = server.client().get("/api/runs/maths");
+    assert_eq!((&stats["open_groups"], &stats["ready_groups"]), (&json!(0), &json!(3)), "{stats}");
+}
+
 /// The uids of all groups that can be had of a run.
 fn leased(client: &crate::program::Client, run: &str) -> BTreeSet<String> {
     let (status, answer) = client.post(&format!("/api/runs/{run}/lease"), &json!({"groups": 12}));
