@@ -10,6 +10,7 @@ from typing_extensions import disjoint_base
 
 __version__: str
 __all__ = [
+    "BuiltInWorkflow",
     "Call",
     "Drift",
     "Engine",
@@ -35,7 +36,9 @@ __all__ = [
     "balance",
     "concat",
     "digest",
+    "extract_answer",
     "item_of",
+    "needs_python",
     "pack",
     "plan",
     "record",
@@ -49,6 +52,7 @@ __all__ = [
     "split_sample",
     "stamp",
     "training",
+    "verify_answer",
 ]
 
 _Given = tuple[str, str, list[int], npt.NDArray[np.uint8]]
