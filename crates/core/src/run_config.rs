@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::num::{NonZeroU32, NonZeroUsize};
 
-use crate::pipeline::{Filter, Meta, Normalize, Pad, Validate};
+use crate::pipeline::{Filter, Meta, Normalize, Pad, Transform, Validate};
 use crate::replay::{Advantage, Balance, Limiter, ReplayError, Rules, SelectName};
 
 /// What turns a limit off.
@@ -61,6 +61,9 @@ pub struct RunConfig {
     pub samples_per_insert: f64,
     pub limiter_error_buffer: f64,
     pub seed: u64,
+
+    pub transform: Transform,
+    pub hook_seconds: f64,
 }
 
 /// How often a rollout is trained on.
@@ -145,6 +148,8 @@ impl Default for RunConfig {
             samples_per_insert: 1.0,
             limiter_error_buffer: 1024.0,
             seed: 0,
+            transform: Transform::None,
+            hook_seconds: 30.0,
         }
     }
 }
@@ -173,12 +178,26 @@ pub const KNOBS: &[Knob] = &[
     ),
     knob(
         "validate",
-        "Group validity: `varied` (rewards not all equal), `answered` (the rule of math), `sized`",
+        "Group validity: `varied` (rewards not all equal), `answered` (the rule of math), `sized`, or `hook` (the \
+         generator's is_valid_group)",
     ),
-    knob("filter", "Item filter: `range` (reward_min to reward_max) or `none`"),
-    knob("normalize", "Rewards within a group: `grpo`, `center` (mean only) or `none`"),
-    knob("pad", "Short groups: `repeat` (rewards rescaled), `mask` (zero-weight rows) or `none`"),
-    knob("meta", "Statistics sent with a read: `rewards` or `none`"),
+    knob(
+        "filter",
+        "Item filter: `range` (reward_min to reward_max), `none` or `hook` (the generator's filter_item)",
+    ),
+    knob(
+        "normalize",
+        "Rewards within a group: `grpo`, `center` (mean only), `none` or `hook` (the generator's normalize_group_data)",
+    ),
+    knob(
+        "pad",
+        "Short groups: `repeat` (rewards rescaled), `mask` (zero-weight rows), `none` or `hook` (the generator's \
+         pad_group_data)",
+    ),
+    knob(
+        "meta",
+        "Statistics sent with a read: `rewards`, `none` or `hook` (the generator's get_group_data_meta_info)",
+    ),
     knob("reward_min", "Smallest reward that passes the filter"),
     knob("reward_max", "Largest reward that passes the filter"),
     knob("max_buffer_size", "Rollouts the run may keep"),
@@ -223,6 +242,8 @@ pub const KNOBS: &[Knob] = &[
     knob("samples_per_insert", "How often each is sampled on average, for limiter `ratio`"),
     knob("limiter_error_buffer", "Samples that the two sides may be apart, for limiter `ratio`"),
     knob("seed", "What sampling in replay mode is drawn from"),
+    knob("transform", "Rewrite of a valid group: `none` or `hook` (the generator's transform_group)"),
+    knob("hook_seconds", "A call of a generator's hooks that takes longer counts as hanging"),
 ];
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -331,9 +352,11 @@ impl RunConfig {
                 return invalid(name, ratio, "a ratio above 0 and at most 1");
             }
         }
-        for (name, secs) in
-            [("group_timeout_seconds", self.group_timeout_seconds), ("lease_seconds", self.lease_seconds)]
-        {
+        for (name, secs) in [
+            ("group_timeout_seconds", self.group_timeout_seconds),
+            ("lease_seconds", self.lease_seconds),
+            ("hook_seconds", self.hook_seconds),
+        ] {
             if !(secs > 0.0 && secs.is_finite()) {
                 return invalid(name, secs, "a number of seconds above 0");
             }
@@ -364,9 +387,33 @@ impl RunConfig {
                 return invalid(name, limit as f64, &format!("at least {least}, or -1 for no limit"));
             }
         }
+        if let (Mode::Replay, Some(name)) = (self.mode, self.hooked_steps().next()) {
+            return Err(ConfigError::Invalid {
+                name: name.to_owned(),
+                value: "hook".to_owned(),
+                expected: "possible in mode replay, which samples single rollouts".to_owned(),
+            });
+        }
         self.rules().check()?;
         self.limiter()?;
         Ok(())
+    }
+
+    /// The steps between a finished group and its rows that functions of the generator take.
+    pub fn hooked_steps(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let steps = [
+            ("validate", self.validate == Validate::Hook),
+            ("transform", self.transform == Transform::Hook),
+            ("filter", self.filter == Filter::Hook),
+            ("normalize", self.normalize == Normalize::Hook),
+            ("pad", self.pad == Pad::Hook),
+        ];
+        steps.into_iter().filter(|(_, hooked)| *hooked).map(|(name, _)| name)
+    }
+
+    /// Groups are made ready by functions outside the ledger.
+    pub fn is_hooked(&self) -> bool {
+        self.hooked_steps().next().is_some()
     }
 
     /// What the pool of a run in replay mode keeps and picks.
@@ -455,11 +502,12 @@ fn coerce(value: &Value, wanted: &Value) -> Value {
 
 fn describe(name: &str, current: &Value) -> String {
     let choices = match name {
-        "validate" => "\"varied\", \"answered\" or \"sized\"",
-        "filter" => "\"range\" or \"none\"",
-        "normalize" => "\"grpo\", \"center\" or \"none\"",
-        "pad" => "\"repeat\", \"mask\" or \"none\"",
-        "meta" => "\"rewards\" or \"none\"",
+        "validate" => "\"varied\", \"answered\", \"sized\" or \"hook\"",
+        "filter" => "\"range\", \"none\" or \"hook\"",
+        "normalize" => "\"grpo\", \"center\", \"none\" or \"hook\"",
+        "pad" => "\"repeat\", \"mask\", \"none\" or \"hook\"",
+        "meta" => "\"rewards\", \"none\" or \"hook\"",
+        "transform" => "\"none\" or \"hook\"",
         "when_full" => "\"wait\" or \"reject\"",
         "durability" => "\"fsync\" or \"os\"",
         "mode" => "\"queue\" or \"replay\"",
@@ -528,6 +576,8 @@ mod tests {
             (json!({"replay_capacity": 0}), vec!["replay_capacity", "0"]),
             (json!({"replay_alpha": "NaN"}), vec!["replay_alpha", "NaN"]),
             (json!({"replay_alpha": -0.5}), vec!["replay_alpha", "-0.5", "from 0"]),
+            (json!({"hook_seconds": 0}), vec!["hook_seconds", "0"]),
+            (json!({"mode": "replay", "pad": "hook"}), vec!["pad", "hook", "replay"]),
             (json!({"max_samples": 0}), vec!["max_samples", "0", "-1 for no limit"]),
             (json!({"max_rollout_step_delay": -2}), vec!["max_rollout_step_delay", "-2"]),
             (json!({"limiter": "queue", "limiter_size": 0}), vec!["limiter_size", "0", "at least 1"]),

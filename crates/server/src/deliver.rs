@@ -10,7 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::Frame;
 use rollyard_core::ids::{LeaseNo, Place};
-use rollyard_core::ledger::{Command, LeasedGroup, SampledRow, Uid};
+use rollyard_core::ledger::{Command, LeasedGroup, LeasedRow, SampledRow, Uid};
 use rollyard_core::wire::row::{self, Drawn};
 use rollyard_store::log::ReadError;
 use rollyard_store::yard::Yard;
@@ -167,7 +167,12 @@ impl Writer {
                 Shape::Groups => self.out.push(b','),
             }
             first_row = false;
-            row::write(&mut self.out, &payload, &leased.row, leased.raw_reward).map_err(|error| {
+            let LeasedRow { row, raw_reward, .. } = leased;
+            let written = match &leased.changes {
+                None => row::write(&mut self.out, &payload, row, *raw_reward),
+                Some(changes) => row::write_changed(&mut self.out, &payload, changes, row, *raw_reward),
+            };
+            written.map_err(|error| {
                 tracing::error!("a stored rollout is not the JSON it was: {error}");
                 Trouble::Damaged(leased.uid)
             })?;

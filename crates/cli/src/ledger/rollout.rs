@@ -62,6 +62,8 @@ struct Story {
 #[derive(Clone, Debug, PartialEq)]
 enum Fate {
     Waiting,
+    /// The hooks of its generator are asked about the group.
+    Posed,
     Ready,
     Pooled,
     Leased(LeaseNo),
@@ -78,6 +80,7 @@ impl Fate {
     fn in_words(&self) -> String {
         match self {
             Self::Waiting => "held, in a group that waits for more".to_owned(),
+            Self::Posed => "held, in a group that the hooks of its generator are asked about".to_owned(),
             Self::Ready => "held, in a group that is ready to be read".to_owned(),
             Self::Pooled => "held, in the pool".to_owned(),
             Self::Leased(lease) => format!("with the reader of lease {lease}"),
@@ -92,7 +95,7 @@ impl Fate {
     fn lease(&self) -> Option<LeaseNo> {
         match self {
             Self::Leased(lease) | Self::Trained { lease, .. } => Some(*lease),
-            Self::Waiting | Self::Ready | Self::Pooled | Self::Dropped(_) => None,
+            Self::Waiting | Self::Posed | Self::Ready | Self::Pooled | Self::Dropped(_) => None,
         }
     }
 }
@@ -135,7 +138,11 @@ impl Story {
         let our_group = |named: &GroupNo| *named == group;
         let our_lease = |named: &LeaseNo| fate.lease() == Some(*named);
         let (concerns, fate) = match event {
-            Event::GroupReady { group, .. } => (our_group(group), Fate::Ready),
+            Event::GroupReady { group, .. } | Event::GroupShaped { group, .. } => {
+                (our_group(group), Fate::Ready)
+            }
+            Event::GroupPosed { group, .. } => (our_group(group), Fate::Posed),
+            Event::GroupWaits { group, .. } => (our_group(group), Fate::Waiting),
             Event::GroupDropped { group, reason, .. } => (our_group(group), Fate::Dropped(*reason)),
             Event::RolloutDropped { uid, reason, .. } => (*uid == self.hash, Fate::Dropped(*reason)),
             Event::Leased { lease, groups, .. } => (groups.iter().any(our_group), Fate::Leased(*lease)),
@@ -148,10 +155,10 @@ impl Story {
                 None => return false,
             },
             // What was taken after that step, and not yet gone for good, goes back.
-            Event::Rewound { step, .. } => match &fate {
+            Event::Rewound { .. } | Event::RewoundToStart { .. } => match &fate {
                 Fate::Leased(_) => (true, Fate::Ready),
                 Fate::Trained { step: tied, is_final, .. } => {
-                    (!is_final && tied.is_none_or(|tied| tied > *step), Fate::Ready)
+                    (!is_final && tied.is_none_or(|tied| !event.spares(tied)), Fate::Ready)
                 }
                 _ => return false,
             },
@@ -159,6 +166,7 @@ impl Story {
             Event::Relocated { uid, .. } => (*uid == self.hash, fate.clone()),
             Event::Configured { .. }
             | Event::VersionSet { .. }
+            | Event::Noted { .. }
             | Event::Admitted(_)
             | Event::Pooled { .. }
             | Event::StepSet { .. }
@@ -203,9 +211,9 @@ impl Story {
                 }
                 Some(ours)
             }
-            Event::Rewound { step, .. } => {
+            Event::Rewound { .. } | Event::RewoundToStart { .. } => {
                 let before = self.uses.len();
-                self.uses.retain(|_, tied| tied.is_some_and(|tied| tied <= *step));
+                self.uses.retain(|_, tied| tied.is_some_and(|tied| event.spares(tied)));
                 Some(self.uses.len() < before)
             }
             _ => None,

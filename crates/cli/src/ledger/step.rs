@@ -97,8 +97,10 @@ impl Commits {
                 let commit = self.by_step.entry(step).or_insert(Commit { at, leases: Vec::new() });
                 commit.leases.extend(leases);
             }
-            Event::Rewound { step, .. } => {
-                self.undone.extend(self.by_step.split_off(&(step + 1)).into_keys());
+            Event::Rewound { .. } | Event::RewoundToStart { .. } => {
+                let undone = self.by_step.keys().copied().filter(|step| !event.spares(*step));
+                self.undone.extend(undone);
+                self.by_step.retain(|step, _| !self.undone.contains(step));
             }
             _ => {}
         }

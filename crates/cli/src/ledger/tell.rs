@@ -19,6 +19,11 @@ pub(super) fn time_of(event: &Event) -> Option<Time> {
         | Event::Returned { at, .. }
         | Event::Committed { at, .. }
         | Event::Rewound { at, .. }
+        | Event::GroupPosed { at, .. }
+        | Event::GroupWaits { at, .. }
+        | Event::GroupShaped { at, .. }
+        | Event::RewoundToStart { at }
+        | Event::Noted { at, .. }
         | Event::VersionSet { at, .. }
         | Event::Pooled { at, .. }
         | Event::StepSet { at, .. }
@@ -42,7 +47,15 @@ pub(super) fn sentence(event: &Event) -> String {
             )
         }
         Event::GroupReady { group, .. } => format!("group {group} ready"),
-        Event::GroupDropped { group, reason, .. } => format!("group {group} dropped: {reason}"),
+        Event::GroupPosed { group, .. } => format!("group {group} given to the hooks of its generator"),
+        Event::GroupWaits { group, .. } => format!("group {group} waits for more, as its generator says"),
+        Event::GroupShaped { group, shape, .. } => {
+            format!("group {group} ready, shaped by its generator: {}", many(shape.rows.len(), "row"))
+        }
+        Event::GroupDropped { group, reason, why, .. } => {
+            let why = why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("group {group} dropped: {reason}{why}")
+        }
         Event::RolloutDropped { group, reason, .. } => {
             format!("a rollout of group {group} dropped: {reason}")
         }
@@ -60,6 +73,9 @@ pub(super) fn sentence(event: &Event) -> String {
         Event::Returned { lease, expired: false, .. } => format!("lease {lease} returned"),
         Event::Committed { step, leases, .. } => format!("step {step} committed with {}", leases_in(leases)),
         Event::Rewound { step, .. } => format!("rewound to step {step}"),
+        Event::RewoundToStart { .. } => "rewound to before the first step".to_owned(),
+        Event::Noted { state: Some(state), told, .. } => format!("generator {}: {told}", state.name()),
+        Event::Noted { state: None, told, .. } => format!("generator: {told}"),
         Event::VersionSet { version, .. } => format!("weights {version} are sampled with"),
         Event::Pooled { group, members, .. } => {
             format!("group {group} can be sampled: {}", many(members.len(), "rollout"))

@@ -6,11 +6,12 @@
 use super::event::{Admitted, Event};
 use super::group::{Group, GroupStatus, Rollout, Uid};
 use super::lease::{Ending, Lease, LeaseStatus, Sample};
+use super::note::Generator;
 use super::replay::Use;
 use super::settled::Fate;
 use super::{Ledger, Time};
 use crate::ids::{GroupNo, LeaseNo, Place};
-use crate::pipeline::DropReason;
+use crate::pipeline::{DropReason, Stage};
 
 /// Ended leases whose story is remembered.
 const ENDED_REMEMBERED: usize = 10_000;
@@ -23,6 +24,7 @@ impl Ledger {
         match event {
             Event::Configured { config, start, .. } => {
                 self.configure((**config).clone());
+                self.pose_by_config();
                 if start.is_some() {
                     self.start.clone_from(start);
                 }
@@ -30,6 +32,15 @@ impl Ledger {
             }
             Event::Admitted(admitted) => self.admit(admitted, place),
             Event::GroupReady { group, order, closed, .. } => self.make_ready(*group, *order, *closed),
+            Event::GroupPosed { group, stage, .. } => self.pose(*group, *stage),
+            Event::GroupWaits { group, .. } => self.reopen(*group),
+            Event::GroupShaped { group, order, shape, .. } => {
+                self.group_size_max = self.group_size_max.max(shape.rows.len());
+                if let Some(known) = self.groups.get_mut(group) {
+                    known.shape = Some(shape.clone());
+                }
+                self.make_ready(*group, *order, false);
+            }
             Event::GroupDropped { group, reason, .. } => self.drop_group(*group, *reason, freed),
             Event::RolloutDropped { group, uid, reason, .. } => {
                 self.drop_rollout(*group, *uid, *reason, freed)
@@ -87,7 +98,13 @@ impl Ledger {
                 self.put_back(*lease, if *expired { Ending::Expired } else { Ending::Returned }, freed);
             }
             Event::Committed { step, leases, .. } => self.commit(*step, leases, freed),
-            Event::Rewound { step, .. } => self.rewind(*step, freed),
+            Event::Rewound { step, .. } => self.rewind(Some(*step), freed),
+            Event::RewoundToStart { .. } => self.rewind(None, freed),
+            Event::Noted { at, state, told } => {
+                if let Some(state) = *state {
+                    self.generator = Some(Generator { state, at: *at, told: told.as_str().into() });
+                }
+            }
             Event::VersionSet { version, .. } => self.version = Some(*version),
             Event::Relocated { group, uid } => {
                 let rollouts = self.groups.get_mut(group).map(|group| &mut group.rollouts);
@@ -132,6 +149,7 @@ impl Ledger {
                 // One less than now, so that the tally below counts the group.
                 tally_no: self.tally_no.wrapping_sub(1),
                 rollouts: Vec::with_capacity((size.get() as usize).min(64)),
+                shape: None,
             }
         });
         group.rollouts.push(Rollout {
@@ -183,6 +201,9 @@ impl Ledger {
             if group.status == GroupStatus::Open {
                 let deadline = group.touched_at.after_secs(self.config.group_timeout_seconds);
                 self.group_deadlines.remove(&(deadline, no));
+            }
+            if matches!(group.status, GroupStatus::Open | GroupStatus::Posed(_)) {
+                self.posed.remove(&no);
                 self.tally.finish(&group.instance);
             }
             group.status = GroupStatus::Ready(order);
@@ -191,6 +212,58 @@ impl Ledger {
         }
         if closed {
             self.close(no);
+        }
+    }
+
+    /// The group waits for what the generator's functions make of it, and for nothing else.
+    fn pose(&mut self, no: GroupNo, stage: Stage) {
+        if stage != Stage::Growing {
+            self.close(no);
+        }
+        let Some(group) = self.groups.get_mut(&no) else { return };
+        match group.status {
+            GroupStatus::Open => {
+                let deadline = group.touched_at.after_secs(self.config.group_timeout_seconds);
+                self.group_deadlines.remove(&(deadline, no));
+            }
+            GroupStatus::Ready(order) => {
+                self.ready.remove(&order);
+            }
+            GroupStatus::Posed(_) | GroupStatus::Leased(..) | GroupStatus::Pooled => {}
+        }
+        group.shape = None;
+        group.status = GroupStatus::Posed(stage);
+        self.posed.insert(no);
+    }
+
+    fn reopen(&mut self, no: GroupNo) {
+        let Some(group) = self.groups.get_mut(&no) else { return };
+        if self.posed.remove(&no) {
+            group.status = GroupStatus::Open;
+            let deadline = group.touched_at.after_secs(self.config.group_timeout_seconds);
+            self.group_deadlines.insert((deadline, no));
+        }
+    }
+
+    /// Turning hooks on or off changes who has to look at the groups that wait.
+    fn pose_by_config(&mut self) {
+        if self.config.is_hooked() {
+            let unshaped: Vec<(GroupNo, Stage)> = self
+                .ready
+                .values()
+                .filter_map(|no| Some((*no, self.groups.get(no)?)))
+                .filter(|(_, group)| group.shape.is_none())
+                .map(|(no, group)| (no, group.stage()))
+                .collect();
+            for (no, stage) in unshaped {
+                self.pose(no, stage);
+            }
+        } else {
+            // Those that are full are judged by our own rules when their time is up.
+            for no in std::mem::take(&mut self.posed) {
+                self.posed.insert(no);
+                self.reopen(no);
+            }
         }
     }
 
@@ -212,7 +285,7 @@ impl Ledger {
         let lease = match group.status {
             GroupStatus::Pooled => return self.drop_pooled(uid, reason, freed),
             GroupStatus::Leased(lease, _) => Some(lease),
-            GroupStatus::Open | GroupStatus::Ready(_) => None,
+            GroupStatus::Open | GroupStatus::Ready(_) | GroupStatus::Posed(_) => None,
         };
         let Some(index) = group.rollouts.iter().position(|rollout| rollout.uid == uid) else { return };
         let rollout = group.rollouts.remove(index);
@@ -250,6 +323,9 @@ impl Ledger {
             }
             GroupStatus::Ready(order) => {
                 self.ready.remove(&order);
+            }
+            GroupStatus::Posed(_) => {
+                self.posed.remove(&no);
             }
             GroupStatus::Leased(..) | GroupStatus::Pooled => {}
         }
@@ -358,6 +434,11 @@ impl Ledger {
             } else if let GroupStatus::Leased(_, order) = group.status {
                 group.status = GroupStatus::Ready(order);
                 self.ready.insert(order, *group_no);
+                // It was leased before hooks were turned on.
+                if self.config.is_hooked() && group.shape.is_none() {
+                    let stage = group.stage();
+                    self.pose(*group_no, stage);
+                }
             }
         }
         self.end(no, ending);
@@ -392,17 +473,19 @@ impl Ledger {
         }
     }
 
-    fn rewind(&mut self, step: u64, freed: &mut Vec<(Place, u32)>) {
+    /// To a step, or to before the first.
+    fn rewind(&mut self, step: Option<u64>, freed: &mut Vec<(Place, u32)>) {
+        let stays = |committed: u64| step.is_some_and(|step| committed <= step);
         let undone: Vec<LeaseNo> = self
             .leases
             .iter()
-            .filter(|(_, lease)| !matches!(lease.status, LeaseStatus::Acked(Some(tied)) if tied <= step))
+            .filter(|(_, lease)| !matches!(lease.status, LeaseStatus::Acked(Some(tied)) if stays(tied)))
             .map(|(no, _)| *no)
             .collect();
         for no in undone {
             self.put_back(no, Ending::Rewound, freed);
         }
-        self.commits.retain(|&committed| committed <= step);
+        self.commits.retain(|&committed| stays(committed));
         if let Some(replay) = &mut self.replay {
             replay.rewind(step);
         }

@@ -32,7 +32,9 @@ impl Ledger {
                         .ok_or_else(|| format!("group {no} is in lost lease {lease}"))?
                         .status,
                 ),
-                GroupStatus::Open | GroupStatus::Ready(_) | GroupStatus::Pooled => None,
+                GroupStatus::Open | GroupStatus::Ready(_) | GroupStatus::Posed(_) | GroupStatus::Pooled => {
+                    None
+                }
             };
             let (column, column_bytes) = match status {
                 None => (&mut counted.held, &mut counted.held_bytes),
@@ -127,6 +129,7 @@ impl Ledger {
         let pairs = [
             ("uids", rebuilt.uids == self.uids),
             ("ready", rebuilt.ready == self.ready),
+            ("posed", rebuilt.posed == self.posed),
             ("group deadlines", rebuilt.group_deadlines == self.group_deadlines),
             ("lease deadlines", rebuilt.lease_deadlines == self.lease_deadlines),
             ("instances", rebuilt.instances == self.instances),

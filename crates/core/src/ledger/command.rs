@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::group::Uid;
-use crate::ids::{LeaseNo, Time};
+use super::note::GeneratorState;
+use super::shape::Ruling;
+use crate::ids::{GroupNo, LeaseNo, Time};
 use crate::replay::ReplayError;
 use crate::run_config::ConfigError;
 use crate::wire::item::{Item, ItemError};
@@ -68,6 +70,19 @@ pub enum Command {
     Discard {
         uid: Uid,
     },
+    /// Put back everything that is still kept, as if nothing had ever been trained on.
+    RewindToStart,
+    /// What the generator's functions said of a group when it had `seen` rollouts.
+    Judge {
+        group: GroupNo,
+        seen: usize,
+        ruling: Ruling,
+    },
+    /// Something happened to the run's generator.
+    Note {
+        state: Option<GeneratorState>,
+        told: String,
+    },
     /// Let timeouts happen.
     Tick,
 }
@@ -129,7 +144,7 @@ pub enum Refusal {
     #[error(
         "cannot rewind to step {step}: rollouts up to step {floor} are gone (keep_commits = {keep_commits})"
     )]
-    TooFarBack { step: u64, floor: u64, keep_commits: u32 },
+    TooFarBack { step: i64, floor: u64, keep_commits: u32 },
     #[error("no rollout with uid {uid:?} is held")]
     RolloutUnknown { uid: String },
     #[error("rollout {uid:?} is in lease {lease}; only a held one can be dropped")]

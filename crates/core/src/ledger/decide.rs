@@ -7,6 +7,7 @@ use super::command::{Command, LeaseTerms, Refusal, Want, deadline};
 use super::event::{Admitted, Event};
 use super::group::{Group, GroupStatus, Uid, rules_of};
 use super::lease::LeaseStatus;
+use super::shape::Ruling;
 use super::{Ledger, Whereabouts};
 use crate::ids::{GroupNo, LeaseNo, Time};
 use crate::pipeline::{DropReason, Member, Row, Stage, Verdict, passing, process};
@@ -57,10 +58,18 @@ impl Ledger {
             Command::Commit { step, leases } => self.decide_commit(*step, leases.as_deref(), now),
             Command::Rewind { step } => match self.floor {
                 Some(floor) if *step < floor => {
-                    Err(Refusal::TooFarBack { step: *step, floor, keep_commits: self.config.keep_commits })
+                    Err(self.too_far_back(i64::try_from(*step).unwrap_or(i64::MAX), floor))
                 }
                 _ => Ok(smallvec![Event::Rewound { at: now, step: *step }]),
             },
+            Command::RewindToStart => match self.floor {
+                Some(floor) => Err(self.too_far_back(-1, floor)),
+                None => Ok(smallvec![Event::RewoundToStart { at: now }]),
+            },
+            Command::Judge { group, seen, ruling } => Ok(self.decide_judge(*group, *seen, ruling, now)),
+            Command::Note { state, told } => {
+                Ok(smallvec![Event::Noted { at: now, state: *state, told: told.clone() }])
+            }
             Command::SetVersion { version } if self.version == Some(*version) => Ok(smallvec![]),
             Command::SetVersion { version } => {
                 Ok(smallvec![Event::VersionSet { at: now, version: *version }])
@@ -122,8 +131,12 @@ impl Ledger {
             origin,
         });
         let mut conclusion = None;
-        let waiting = joined.is_none_or(|(_, group)| group.status == GroupStatus::Open);
-        if waiting {
+        let status = joined.map_or(GroupStatus::Open, |(_, group)| group.status);
+        if self.is_posed_again(status, joined.map(|(_, group)| group)) {
+            let len = joined.map_or(0, |(_, group)| group.rollouts.len()) + 1;
+            let stage = if len >= rules.group_len() { Stage::Full } else { Stage::Growing };
+            conclusion = Some(smallvec![Event::GroupPosed { at: now, group, stage }]);
+        } else if status == GroupStatus::Open {
             let mut members = joined.map(|(_, group)| group.members()).unwrap_or_default();
             members.push(Member { reward: item.reward, answered: item.answered });
             let stage = if members.len() >= rules.group_len() { Stage::Full } else { Stage::Growing };
@@ -160,7 +173,8 @@ impl Ledger {
         ahead: usize,
     ) -> Events {
         match verdict {
-            Err(reason) => smallvec![Event::GroupDropped { at, group, reason }],
+            Err(reason) => smallvec![Event::GroupDropped { at, group, reason, why: None }],
+            Ok(()) if self.config.is_hooked() => smallvec![Event::GroupPosed { at, group, stage }],
             Ok(()) if self.replay.is_some() => self.pool_group(group, new, at),
             Ok(()) => smallvec![Event::GroupReady {
                 at,
@@ -186,7 +200,10 @@ impl Ledger {
                 GroupStatus::Ready(order) => {
                     events.push(Event::GroupReady { at: now, group: *no, order, closed: true });
                 }
-                GroupStatus::Leased(..) | GroupStatus::Pooled => {}
+                GroupStatus::Posed(Stage::Growing) => {
+                    events.push(Event::GroupPosed { at: now, group: *no, stage: Stage::Closed });
+                }
+                GroupStatus::Posed(_) | GroupStatus::Leased(..) | GroupStatus::Pooled => {}
             }
         }
         if found { Ok(events) } else { Err(Refusal::NoOpenGroup { instance: instance.to_owned() }) }
@@ -209,7 +226,7 @@ impl Ledger {
         let mut events = Events::new();
         let mut groups = Vec::new();
         let enough = self.pick(want, |no, group, outcome| match outcome {
-            Err(reason) => events.push(Event::GroupDropped { at: now, group: no, reason }),
+            Err(reason) => events.push(Event::GroupDropped { at: now, group: no, reason, why: None }),
             Ok(rows) => {
                 groups.push(no);
                 events.extend(unseen(group, &rows).map(|uid| Event::RolloutDropped {
@@ -249,7 +266,7 @@ impl Ledger {
         let (mut picked, mut rows_picked) = (0, 0);
         for no in self.ready.values() {
             let Some(group) = self.groups.get(no) else { continue };
-            let outcome = process(&group.members(), &group.rules(&self.config));
+            let outcome = group.rows(&self.config);
             if let Ok(rows) = &outcome {
                 picked += 1;
                 rows_picked += rows.len();
@@ -301,6 +318,45 @@ impl Ledger {
             return Ok(smallvec![]);
         }
         Ok(smallvec![Event::Committed { at: now, step, leases: acked }])
+    }
+
+    /// A group that was posed, or was ready as the generator's functions shaped it, has grown: what they said is
+    /// about less than there is. While it can grow further, one that is posed stays so as it is.
+    fn is_posed_again(&self, status: GroupStatus, group: Option<&Group>) -> bool {
+        let Some(group) = group else { return false };
+        let fills = group.rollouts.len() + 1 >= group.size.get() as usize;
+        match status {
+            GroupStatus::Posed(_) => fills,
+            GroupStatus::Ready(_) => group.shape.is_some(),
+            GroupStatus::Open | GroupStatus::Leased(..) | GroupStatus::Pooled => false,
+        }
+    }
+
+    /// No events if the ruling is about what the group no longer is: it stays posed and is asked about again.
+    fn decide_judge(&self, no: GroupNo, seen: usize, ruling: &Ruling, now: Time) -> Events {
+        let Some(group) = self.groups.get(&no) else { return smallvec![] };
+        let GroupStatus::Posed(stage) = group.status else { return smallvec![] };
+        if group.rollouts.len() != seen {
+            return smallvec![];
+        }
+        let drop = |reason, why| smallvec![Event::GroupDropped { at: now, group: no, reason, why }];
+        match ruling {
+            Ruling::Waiting if stage == Stage::Growing => smallvec![Event::GroupWaits { at: now, group: no }],
+            Ruling::Waiting => drop(DropReason::HookRejected, None),
+            Ruling::Drop { reason, why } => drop(*reason, why.clone()),
+            Ruling::Use(shape) if shape.rows.iter().all(|row| (row.member as usize) < seen) => {
+                let shape = shape.clone();
+                smallvec![Event::GroupShaped { at: now, group: no, order: self.next_ready, shape }]
+            }
+            Ruling::Use(_) => drop(
+                DropReason::HookFailed,
+                Some("a row shows a rollout that the group does not have".into()),
+            ),
+        }
+    }
+
+    fn too_far_back(&self, step: i64, floor: u64) -> Refusal {
+        Refusal::TooFarBack { step, floor, keep_commits: self.config.keep_commits }
     }
 
     fn decide_drop(&self, uid: &str, now: Time) -> Result<Events, Refusal> {

@@ -9,8 +9,10 @@ use std::num::NonZeroU32;
 
 use super::group::Uid;
 use super::lease::Pick;
+use super::note::GeneratorState;
+use super::shape::Shape;
 use crate::ids::{GroupNo, LeaseNo, Time};
-use crate::pipeline::DropReason;
+use crate::pipeline::{DropReason, Stage};
 use crate::run_config::RunConfig;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +35,9 @@ pub enum Event {
         at: Time,
         group: GroupNo,
         reason: DropReason,
+        /// What a hook said, where the reason alone does not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     RolloutDropped {
         at: Time,
@@ -100,6 +105,34 @@ pub enum Event {
         until: Time,
         reader: String,
     },
+    /// The generator's functions are asked about a group that could be ready.
+    GroupPosed {
+        at: Time,
+        group: GroupNo,
+        stage: Stage,
+    },
+    /// They said that it is too early.
+    GroupWaits {
+        at: Time,
+        group: GroupNo,
+    },
+    /// What they made of the group; it will be handed out as the `order`-th.
+    GroupShaped {
+        at: Time,
+        group: GroupNo,
+        order: u64,
+        shape: Shape,
+    },
+    /// Everything that was ever consumed and is still kept went back.
+    RewoundToStart {
+        at: Time,
+    },
+    /// Something happened to the run's generator.
+    Noted {
+        at: Time,
+        state: Option<GeneratorState>,
+        told: String,
+    },
     /// The payload now stands beside this event; its old place may be overwritten.
     Relocated {
         group: GroupNo,
@@ -135,6 +168,17 @@ pub struct Origin {
     pub len: u32,
     /// The size of its group, if it is not the run's.
     pub group_size: Option<NonZeroU32>,
+}
+
+impl Event {
+    /// Whether what was committed with `step` outlives this event; only a rewind undoes anything.
+    pub fn spares(&self, step: u64) -> bool {
+        match self {
+            Self::Rewound { step: to, .. } => step <= *to,
+            Self::RewoundToStart { .. } => false,
+            _ => true,
+        }
+    }
 }
 
 const ENCODING: u8 = 1;
@@ -189,7 +233,7 @@ mod tests {
         vec![
             Event::Admitted(Box::new(admitted)),
             Event::GroupReady { at, group, order: 4, closed: true },
-            Event::GroupDropped { at, group, reason: DropReason::NoVariance },
+            Event::GroupDropped { at, group, reason: DropReason::NoVariance, why: None },
             Event::RolloutDropped { at, group, uid, reason: DropReason::Filtered },
             Event::Leased { at, lease, groups: vec![group], until: at, reader: "r".to_owned(), auto: true },
             Event::Extended { at, lease, until: at },

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
+use super::shape::Shape;
 use crate::ids::{LeaseNo, Place, Time};
-use crate::pipeline::Member;
+use crate::pipeline::{DropReason, Member, Row, Stage, process};
 use crate::run_config::RunConfig;
 
 /// 128 bits of a uid or instance id. The text itself is on disk; two texts that share these bits would take
@@ -57,6 +58,8 @@ pub enum GroupStatus {
     Leased(LeaseNo, u64),
     /// Its rollouts can be sampled, each for itself.
     Pooled,
+    /// The generator's functions are asked what to make of it.
+    Posed(Stage),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,6 +77,9 @@ pub struct Group {
     pub touched_at: Time,
     pub(super) tally_no: u64,
     pub rollouts: Vec<Rollout>,
+    /// What the generator's functions made of it.
+    #[serde(default)]
+    pub(super) shape: Option<Shape>,
 }
 
 impl Group {
@@ -84,6 +90,23 @@ impl Group {
     /// The run's rules as they apply to this group.
     pub(super) fn rules<'c>(&self, config: &'c RunConfig) -> Cow<'c, RunConfig> {
         rules_of(self.size, config)
+    }
+
+    /// The rows a reader gets.
+    pub(super) fn rows(&self, config: &RunConfig) -> Result<Vec<Row>, DropReason> {
+        match &self.shape {
+            Some(shape) => Ok(shape.rows()),
+            None => process(&self.members(), &self.rules(config)),
+        }
+    }
+
+    /// The stage that a group is posed in when it was ready before: by whether it can still grow.
+    pub(super) fn stage(&self) -> Stage {
+        match (self.closed, self.rollouts.len() >= self.size.get() as usize) {
+            (_, true) => Stage::Full,
+            (true, false) => Stage::Closed,
+            (false, false) => Stage::Growing,
+        }
     }
 
     pub fn bytes(&self) -> u64 {

@@ -14,6 +14,7 @@
 //! What must always be true ([`Ledger::audit`] checks it from scratch):
 //! - admitted = held + leased + trained + dropped;
 //! - a group in the ready index is closed or finished, valid, and in no lease;
+//! - a group that the generator's functions are asked about is in no other index;
 //! - a rollout is in exactly one group, and a group in at most one lease;
 //! - a group never holds more than the group size, two epochs, or more versions than allowed.
 //!
@@ -30,8 +31,10 @@ mod draw;
 mod event;
 mod group;
 mod lease;
+mod note;
 mod replay;
 mod settled;
+mod shape;
 mod snapshot;
 mod view;
 
@@ -46,9 +49,11 @@ pub use decide::Events;
 pub use event::{Event, decode_events, encode_events};
 pub use group::{Group, GroupStatus, Rollout, Uid};
 pub use lease::{Ending, Lease, LeaseStatus, Pick, Sample};
+pub use note::{Generator, GeneratorState};
 pub use settled::Fate;
+pub use shape::{Ruling, Shape, ShapedRow};
 pub use snapshot::SnapshotError;
-pub use view::{LeasedGroup, LeasedRow, ReplayStats, SampledRow, Whereabouts};
+pub use view::{LeasedGroup, LeasedRow, PosedGroup, PosedRollout, ReplayStats, SampledRow, Whereabouts};
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -90,10 +95,12 @@ pub struct Ledger {
     instances: HashMap<Uid, Instance, fixed::Hasher>,
     /// What can be sampled, in a run that is sampled.
     replay: Option<Box<replay::Replay>>,
+    generator: Option<Generator>,
 
     // Made from the fields above, never stored.
     uids: HashMap<Uid, GroupNo, fixed::Hasher>,
     ready: BTreeMap<u64, GroupNo>,
+    posed: BTreeSet<GroupNo>,
     group_deadlines: BTreeSet<(Time, GroupNo)>,
     lease_deadlines: BTreeSet<(Time, LeaseNo)>,
 }
@@ -159,6 +166,16 @@ impl Ledger {
 
     pub fn open_groups(&self) -> usize {
         self.group_deadlines.len()
+    }
+
+    /// Groups that the generator's functions are asked about.
+    pub fn posed_groups(&self) -> usize {
+        self.posed.len()
+    }
+
+    /// The last that was noted of the run's generator, if it ever had one.
+    pub fn generator(&self) -> Option<&Generator> {
+        self.generator.as_ref()
     }
 
     pub fn commits(&self) -> &[u64] {

@@ -244,7 +244,12 @@ impl Replay {
         known.copied().unwrap_or_else(begin)
     }
 
-    pub(super) fn rewind(&mut self, commit: u64) {
+    /// To how it was when `commit` was made, or when the run began.
+    pub(super) fn rewind(&mut self, commit: Option<u64>) {
+        let Some(commit) = commit else {
+            self.marks.clear();
+            return self.rewind(Some(0));
+        };
         let Mark { draws, step, .. } = self.state_at(commit);
         self.draws = draws;
         self.pool.set_step(step);

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::books::Books;
 use super::group::{Group, GroupStatus, Uid};
 use super::lease::{Ending, Lease, LeaseStatus};
+use super::note::Generator;
 use super::replay::{Mark, Member, Replay};
 use super::settled::Fate;
 use super::{Ledger, RunConfig, Tally};
@@ -44,8 +45,10 @@ struct Snapshot<'a> {
     group_size_max: usize,
     rounds: Vec<(Uid, u32)>,
     settled: Vec<(Uid, Fate, u64)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     replay: Option<Sampler>,
+    #[serde(default)]
+    generator: Cow<'a, Option<Generator>>,
 }
 
 /// The pool of a run that samples: its members in an order that gives the same pool again.
@@ -122,6 +125,7 @@ impl Ledger {
             rounds,
             settled: self.settled.iter().collect(),
             replay: self.replay.as_deref().map(Sampler::of),
+            generator: Cow::Borrowed(&self.generator),
         };
         let mut bytes = vec![ENCODING];
         #[expect(clippy::expect_used, reason = "writing plain data into memory has no way to fail")]
@@ -151,6 +155,7 @@ impl Ledger {
             next_lease: stored.next_lease,
             next_ready: stored.next_ready,
             group_size_max: stored.group_size_max,
+            generator: stored.generator.into_owned(),
             ..Self::default()
         };
         let rules = ledger.config.rules();
@@ -169,13 +174,16 @@ impl Ledger {
     pub(super) fn index(&mut self) {
         self.uids.clear();
         self.ready.clear();
+        self.posed.clear();
         for instance in self.instances.values_mut() {
             instance.open.clear();
         }
         for (no, group) in &self.groups {
             self.uids.extend(group.rollouts.iter().map(|rollout| (rollout.uid, *no)));
-            if let GroupStatus::Ready(order) = group.status {
-                self.ready.insert(order, *no);
+            match group.status {
+                GroupStatus::Ready(order) => drop(self.ready.insert(order, *no)),
+                GroupStatus::Posed(_) => drop(self.posed.insert(*no)),
+                GroupStatus::Open | GroupStatus::Leased(..) | GroupStatus::Pooled => {}
             }
             if !group.closed
                 && let Some(instance) = self.instances.get_mut(&Uid::of(&group.instance))

@@ -5,11 +5,12 @@ use super::group::{Group, GroupStatus, Rollout, Uid};
 use super::lease::{Ending, Lease, Pick};
 use super::replay::Column;
 use super::settled::Fate;
-use super::{LeaseStatus, Ledger};
+use super::{LeaseStatus, Ledger, RunConfig};
 use crate::ids::{GroupNo, LeaseNo, Place};
-use crate::pipeline::{MetaInfo, Row, process};
+use crate::pipeline::{MetaInfo, Row, Stage};
 use crate::replay::{Census, Flow};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A group as a reader gets it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,11 +23,35 @@ pub struct LeasedGroup {
 }
 
 /// One row to deliver: what the pipeline made of a rollout, and where its bytes are.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LeasedRow {
     pub uid: Uid,
     pub row: Row,
     pub raw_reward: f64,
+    pub place: Place,
+    pub size_bytes: u32,
+    /// What a generator's function changed besides the reward.
+    pub changes: Option<Arc<str>>,
+}
+
+/// A group that the generator's functions are asked about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PosedGroup {
+    pub group: GroupNo,
+    pub instance: Box<str>,
+    pub stage: Stage,
+    /// How many rollouts it needs to be finished, in its stage.
+    pub min_size: usize,
+    pub group_size: usize,
+    /// Rollouts that must pass the filter.
+    pub valid_items: usize,
+    pub rollouts: Vec<PosedRollout>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PosedRollout {
+    pub uid: Uid,
+    pub reward: f64,
     pub place: Place,
     pub size_bytes: u32,
 }
@@ -82,7 +107,7 @@ impl Ledger {
         let lease = match group.status {
             GroupStatus::Leased(lease, _) => self.leases.get(&lease).map(|known| (lease, known.status)),
             GroupStatus::Pooled => self.lease_of(uid),
-            GroupStatus::Open | GroupStatus::Ready(_) => None,
+            GroupStatus::Open | GroupStatus::Ready(_) | GroupStatus::Posed(_) => None,
         };
         Some(Whereabouts::Kept { no: *no, group, rollout, lease })
     }
@@ -167,10 +192,18 @@ impl Ledger {
             .filter_map(|no| {
                 let group = self.groups.get(no)?;
                 // It passed when it was leased; knobs turned since then must not take rows from a reader.
-                let rows = process(&group.members(), &group.rules(&self.config)).unwrap_or_default();
+                let rows = group.rows(&self.config).unwrap_or_default();
                 Some(LeasedGroup::of(*no, group, &rows))
             })
             .collect()
+    }
+
+    /// The groups that the generator's functions are asked about, the longest waiting first, leaving out those that
+    /// `skip` knows.
+    pub fn posed(&self, limit: usize, skip: impl Fn(GroupNo, usize) -> bool) -> Vec<PosedGroup> {
+        let groups = self.posed.iter().filter_map(|no| Some((*no, self.groups.get(no)?)));
+        let wanted = groups.filter(|(no, group)| !skip(*no, group.rollouts.len()));
+        wanted.take(limit).filter_map(|(no, group)| PosedGroup::of(no, group, &self.config)).collect()
     }
 
     /// What a read would return now, and what it would be told.
@@ -220,9 +253,35 @@ impl Ledger {
     }
 }
 
+impl PosedGroup {
+    fn of(no: GroupNo, group: &Group, config: &RunConfig) -> Option<Self> {
+        let GroupStatus::Posed(stage) = group.status else { return None };
+        let rules = group.rules(config);
+        let rollouts = group.rollouts.iter().map(|rollout| PosedRollout {
+            uid: rollout.uid,
+            reward: rollout.reward,
+            place: rollout.place,
+            size_bytes: rollout.size_bytes,
+        });
+        Some(Self {
+            group: no,
+            instance: group.instance.clone(),
+            stage,
+            min_size: match stage {
+                Stage::Growing | Stage::Full => rules.finished_size(),
+                Stage::TimedOut | Stage::Closed => rules.timeout_size(),
+            },
+            group_size: rules.group_len(),
+            valid_items: rules.valid_items(),
+            rollouts: rollouts.collect(),
+        })
+    }
+}
+
 impl LeasedGroup {
     fn of(no: GroupNo, group: &Group, rows: &[Row]) -> Self {
-        let show = |row: &Row| {
+        let changes = |nth: usize| group.shape.as_ref()?.rows.get(nth)?.changes.clone();
+        let show = |(nth, row): (usize, &Row)| {
             let rollout = group.rollouts.get(row.member)?;
             Some(LeasedRow {
                 uid: rollout.uid,
@@ -230,6 +289,7 @@ impl LeasedGroup {
                 raw_reward: rollout.reward,
                 place: rollout.place,
                 size_bytes: rollout.size_bytes,
+                changes: changes(nth),
             })
         };
         Self {
@@ -237,7 +297,7 @@ impl LeasedGroup {
             instance: group.instance.clone(),
             round: group.round,
             versions: group.versions,
-            rows: rows.iter().filter_map(show).collect(),
+            rows: rows.iter().enumerate().filter_map(show).collect(),
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum Filter {
     Range,
     /// Everything passes.
     None,
+    /// A function of the task's generator decides, outside the ledger.
+    Hook,
 }
 
 impl Filter {
@@ -24,7 +26,7 @@ impl Filter {
             Self::Range => {
                 member.reward.is_finite() && (config.reward_min..=config.reward_max).contains(&member.reward)
             }
-            Self::None => true,
+            Self::None | Self::Hook => true,
         }
     }
 }

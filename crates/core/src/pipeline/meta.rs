@@ -18,12 +18,14 @@ pub enum Meta {
     Rewards,
     /// Nothing.
     None,
+    /// What a function of the task's generator makes of the raw rollouts; these counts if it fails.
+    Hook,
 }
 
 impl Meta {
     pub fn info(self, tally: &Tally) -> Option<MetaInfo> {
         match self {
-            Self::Rewards => Some(tally.info()),
+            Self::Rewards | Self::Hook => Some(tally.info()),
             Self::None => None,
         }
     }

@@ -6,6 +6,9 @@
 //!
 //! The steps work on [`Member`]s, the few facts about a rollout that they need, so the ledger can run
 //! them without touching a payload. They are pure: the same group gives the same rows in every replay.
+//!
+//! A step can also be left to a function of the task's generator (`hook`). Then the ledger poses the group, somebody
+//! outside calls the functions, and what they made of the group is an event: replays need no Python.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,12 +17,14 @@ mod filter;
 mod meta;
 mod normalize;
 mod pad;
+mod transform;
 mod validate;
 
 pub use filter::Filter;
 pub use meta::{Meta, MetaInfo, Tally};
 pub use normalize::Normalize;
 pub use pad::Pad;
+pub use transform::Transform;
 pub use validate::{Stage, Validate, Verdict};
 
 use crate::run_config::RunConfig;
@@ -75,10 +80,14 @@ pub enum DropReason {
     FutureStep,
     /// Newer rollouts of its environment needed the room.
     Capacity,
+    /// A function of the task's generator found the group finished and not valid.
+    HookRejected,
+    /// A function of the task's generator raised, hung, died or returned the wrong shape.
+    HookFailed,
 }
 
 impl DropReason {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::NoVariance,
         Self::TooFewAnswers,
         Self::TooFewInTime,
@@ -92,6 +101,8 @@ impl DropReason {
         Self::StaleTokens,
         Self::FutureStep,
         Self::Capacity,
+        Self::HookRejected,
+        Self::HookFailed,
     ];
 
     /// The name in counters, metrics and answers.
@@ -110,6 +121,8 @@ impl DropReason {
             Self::StaleTokens => "stale_tokens",
             Self::FutureStep => "future_step",
             Self::Capacity => "capacity",
+            Self::HookRejected => "hook_rejected",
+            Self::HookFailed => "hook_failed",
         }
     }
 }

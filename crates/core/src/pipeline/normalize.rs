@@ -19,6 +19,8 @@ pub enum Normalize {
     Center,
     /// As they came.
     None,
+    /// A function of the task's generator decides, outside the ledger.
+    Hook,
 }
 
 /// The standard deviation below which rewards count as equal, and what keeps the quotient finite above it.
@@ -30,7 +32,7 @@ impl Normalize {
         match self {
             Self::Grpo => grpo(raw),
             Self::Center => deviations(raw),
-            Self::None => raw.to_vec(),
+            Self::None | Self::Hook => raw.to_vec(),
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum Pad {
     Mask,
     /// Nothing: a short group stays short.
     None,
+    /// A function of the task's generator decides, outside the ledger.
+    Hook,
 }
 
 impl Pad {
@@ -32,7 +34,7 @@ impl Pad {
         match self {
             Self::Repeat => repeat(rows, group_size),
             Self::Mask => mask(rows, group_size),
-            Self::None => Ok(rows),
+            Self::None | Self::Hook => Ok(rows),
         }
     }
 }

@@ -14,7 +14,8 @@ use super::{DropReason, Member};
 use crate::run_config::RunConfig;
 
 /// Where a group is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// More rollouts may come.
     Growing,
@@ -43,6 +44,8 @@ pub enum Validate {
     Answered,
     /// The size is all that counts.
     Sized,
+    /// A function of the task's generator decides, once the size is reached.
+    Hook,
 }
 
 impl Validate {
@@ -73,7 +76,7 @@ impl Validate {
                 let answers = members.iter().filter(|member| member.answered).count();
                 (answers >= size_min, DropReason::TooFewAnswers)
             }
-            Self::Sized => return None,
+            Self::Sized | Self::Hook => return None,
         };
         (!holds).then_some(reason)
     }

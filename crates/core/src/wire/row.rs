@@ -4,8 +4,10 @@
 //! unknown fields and number spellings included.
 
 use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::pipeline::Row;
@@ -15,6 +17,51 @@ use crate::pipeline::Row;
 /// Fails only if `payload` is not the JSON object it was when it was admitted.
 pub fn write(out: &mut Vec<u8>, payload: &[u8], row: &Row, raw_reward: f64) -> Result<(), serde_json::Error> {
     transcribe(out, payload, RowEdit { row, raw_reward, has_extra_info: false, has_raw_reward: false })
+}
+
+/// What a function of a generator changed in a rollout, besides its reward.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Changes {
+    /// Nothing of the rollout is left: `set` is all there is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
+    #[serde(default)]
+    pub set: BTreeMap<String, Box<RawValue>>,
+    #[serde(default)]
+    pub unset: BTreeSet<String>,
+}
+
+/// [`write`], of a rollout that was changed before; `changes` is [`Changes`] in JSON.
+pub fn write_changed(
+    out: &mut Vec<u8>,
+    payload: &[u8],
+    changes: &str,
+    row: &Row,
+    raw_reward: f64,
+) -> Result<(), serde_json::Error> {
+    let changes: Changes = serde_json::from_str(changes)?;
+    let mut changed = Vec::with_capacity(payload.len() + 256);
+    let payload = if changes.anew { b"{}" } else { payload };
+    transcribe(&mut changed, payload, ChangeEdit(changes))?;
+    write(out, &changed, row, raw_reward)
+}
+
+struct ChangeEdit(Changes);
+
+impl Edit for ChangeEdit {
+    fn field(&mut self, out: &mut Vec<u8>, key: &str, value: &RawValue) {
+        match self.0.set.remove(key) {
+            Some(new) => field(out, key, new.get().as_bytes()),
+            None if self.0.unset.contains(key) => {}
+            None => field(out, key, value.get().as_bytes()),
+        }
+    }
+
+    fn rest(self, out: &mut Vec<u8>) {
+        for (key, value) in self.0.set {
+            field(out, &key, value.get().as_bytes());
+        }
+    }
 }
 
 /// What is told of a rollout that was drawn.
@@ -257,6 +304,32 @@ mod tests {
             copy,
             r#"{"uid":"17#pad2","reward":-1.25,"extra_info":{},"raw_reward":0.5,"padded":true,"loss_weight":0.0}"#,
         );
+    }
+
+    #[test]
+    fn a_function_may_change_any_field_and_the_rest_stays() {
+        let payload = r#"{"uid":"a","reward":0.5,"x":1.0e2,"messages":[],"extra_info":null}"#;
+        for (changes, row, expected) in [
+            (
+                r#"{"set":{"messages":[1],"new":2},"unset":["x"]}"#,
+                ROW,
+                r#"{"uid":"a","reward":-1.25,"messages":[1],"extra_info":{},"new":2,"raw_reward":0.5}"#,
+            ),
+            (
+                r#"{"anew":true,"set":{"uid":"b","reward":9,"raw_reward":7}}"#,
+                ROW,
+                r#"{"raw_reward":7,"reward":-1.25,"uid":"b","extra_info":{}}"#,
+            ),
+            (
+                r#"{"set":{"x":1}}"#,
+                Row { copy: Some(1), ..ROW },
+                r#"{"uid":"a#pad1","reward":-1.25,"x":1,"messages":[],"extra_info":{},"raw_reward":0.5,"padded":true,"loss_weight":1.0}"#,
+            ),
+        ] {
+            let mut out = Vec::new();
+            write_changed(&mut out, payload.as_bytes(), changes, &row, 0.5).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{changes}");
+        }
     }
 
     #[test]

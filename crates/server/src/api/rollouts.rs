@@ -162,7 +162,8 @@ struct FateAnswer {
     state: &'static str,
     instance_id: Option<String>,
     round: Option<u32>,
-    /// `open`, `ready` to be read, or `pooled` to be sampled; for one that is held.
+    /// `open`, `posed` to the hooks of its generator, `ready` to be read, or `pooled` to be sampled; for one that is
+    /// held.
     group: Option<&'static str>,
     group_size_now: Option<usize>,
     reward: Option<f64>,
@@ -202,6 +203,7 @@ fn tell(ledger: &Ledger, uid: &str) -> Option<FateAnswer> {
                 GroupStatus::Ready(_) => Some("ready"),
                 GroupStatus::Leased(..) => None,
                 GroupStatus::Pooled => Some("pooled"),
+                GroupStatus::Posed(_) => Some("posed"),
             };
             answer.usage_count = ledger.usage(uid);
             answer.group_size_now = Some(group.rollouts.len());

@@ -52,14 +52,22 @@ async fn commit(OfRun(yard): OfRun, Fields(commit): Fields<Commit>) -> Result<Js
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Rewind {
-    step: u64,
+    /// -1 is before the first.
+    step: i64,
 }
 
 /// Put back everything consumed after a step: leases acked since, committed later, or still out.
 #[utoipa::path(post, path = "/runs/{run}/rewind", tag = "steps", params(("run" = String, Path)), request_body = Rewind,
     responses((status = 200, body = DoneAnswer), (status = 409, body = ErrorAnswer)))]
 async fn rewind(OfRun(yard): OfRun, Fields(rewind): Fields<Rewind>) -> Result<Json<DoneAnswer>, ApiError> {
-    Ok(Json(yard.run(Command::Rewind { step: rewind.step }).await?.into()))
+    let command = match u64::try_from(rewind.step) {
+        Ok(step) => Command::Rewind { step },
+        Err(_) if rewind.step == -1 => Command::RewindToStart,
+        Err(_) => {
+            return Err(ApiError::wrong_field("step", rewind.step, "a step, or -1 for before the first"));
+        }
+    };
+    Ok(Json(yard.run(command).await?.into()))
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -150,6 +150,8 @@ impl<L: Log> Sequencer<L> {
         for event in events {
             match event {
                 Event::GroupReady { .. }
+                | Event::GroupShaped { .. }
+                | Event::RewoundToStart { .. }
                 | Event::Pooled { .. }
                 | Event::Returned { .. }
                 | Event::Rewound { .. }
