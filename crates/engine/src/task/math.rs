@@ -15,7 +15,7 @@ use rollyard_core::tokens::Tokenizer;
 
 use super::input::{self, Input, InputError};
 use super::maker::Maker;
-use super::outage::Outage;
+use super::outage::{Outage, reach};
 use super::payload::{PayloadError, StartPayload};
 use super::plan::{Plan, Work};
 use super::progress::{Counts, Progress, UnderWay};
@@ -185,8 +185,7 @@ impl MathTask {
     /// Waits for the engine. Also whether its tokens are exact.
     async fn maker(&self, progress: &Arc<Progress>) -> Result<(Maker, bool), TaskError> {
         let mut config = self.engine_config();
-        config.dialect = Outage::new(config.clone(), Arc::clone(progress)).reach().await;
-        progress.goes_on();
+        config.dialect = reach(&config, progress).await;
         let tokenizer = self.tokenizer(config.dialect).await?;
         let exact = tokenizer.is_some();
         let engine = HttpEngine::new(config.clone())?;
