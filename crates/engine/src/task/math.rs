@@ -30,6 +30,9 @@ use crate::workflow::SingleTurn;
 const CONCURRENT: u32 = 1024;
 /// Rollouts that are finished and wait for the shelf, beside those under way.
 const UNWRITTEN: usize = 1024;
+/// So many failures before the first success are not the fault of single prompts: the engine is asked for
+/// something that it does not do.
+const FAILED_FIRST: u64 = 64;
 /// Rollouts that are ready to be begun.
 const FED: usize = 256;
 
@@ -52,6 +55,8 @@ pub enum TaskError {
     Shelf(#[from] ShelfError),
     #[error("the yard refused {times} rollouts in a row, the last because {refused}")]
     Refused { times: u32, refused: Refused },
+    #[error("all of the first {times} rollouts failed, the last one so: {error}")]
+    AllFailed { times: u64, error: String },
     #[error("the task broke: {0}")]
     Broke(#[from] JoinError),
 }
@@ -148,6 +153,7 @@ impl MathTask {
                     break Err(error);
                 },
                 Some(made) = under_way.join_next() => match made {
+                    Ok(Ok(())) if maker.progress.failed_first() >= FAILED_FIRST => break Err(hopeless(&maker.progress)),
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => break Err(error.into()),
                     Err(error) => break Err(error.into()),
@@ -220,6 +226,10 @@ impl MathTask {
         }
         Ok(Some(Arc::new(spawn_blocking(move || load(&path)).await??)))
     }
+}
+
+fn hopeless(progress: &Progress) -> TaskError {
+    TaskError::AllFailed { times: progress.failed_first(), error: progress.last_error().unwrap_or_default() }
 }
 
 fn load(path: &Path) -> Result<Tokenizer, TaskError> {

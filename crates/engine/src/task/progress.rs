@@ -74,6 +74,12 @@ impl Progress {
         self.counts().line()
     }
 
+    /// Rollouts that failed before any was made.
+    pub(super) fn failed_first(&self) -> u64 {
+        let is_first = self.made.load(Ordering::Relaxed) == 0;
+        if is_first { self.failed.load(Ordering::Relaxed) } else { 0 }
+    }
+
     pub(super) fn waits_for(&self, what: String) {
         self.trouble().waits_for = Some(what);
     }

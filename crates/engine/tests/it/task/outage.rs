@@ -108,6 +108,19 @@ async fn a_prompt_that_breaks_a_well_engine_does_not_hold_the_task_for_ever() {
 }
 
 #[tokio::test]
+async fn an_engine_that_refuses_every_prompt_ends_the_task_early() {
+    let server = engine(Settings { fail_where: Some("What is".into()), fail_status: 400, ..four() }).await;
+    let problems = Problems::new(1000);
+    let running =
+        begin(&payload(&server.url(), &problems.path(), json!({"max_concurrent": 4})), &Arc::default());
+    let shelf = Arc::clone(&running.shelf);
+    let error = running.end().await.unwrap_err();
+    assert!(matches!(error, TaskError::AllFailed { times: 64..68, .. }), "{error}");
+    assert!(error.to_string().contains("status 400"), "{error}");
+    assert!(shelf.len() < 72, "{}", shelf.len());
+}
+
+#[tokio::test]
 async fn a_template_that_refuses_a_conversation_fails_that_rollout_only() {
     let folder = examples::model();
     let template = "{% if messages[0].content == 'no' %}{{ raise_exception('Not this.') }}{% endif %}\
