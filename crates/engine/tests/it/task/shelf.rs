@@ -86,7 +86,7 @@ impl MemoryShelf {
     }
 
     pub(super) fn bytes(&self, uid: &str) -> Bytes {
-        self.state().items[uid].clone()
+        self.state().items.get(uid).unwrap().clone()
     }
 
     pub(super) fn item(&self, uid: &str) -> Value {

@@ -1,6 +1,7 @@
 //! Shelves that are full, refuse, or break.
 
 use rollyard_engine::task::TaskError;
+use rollyard_test_engine::Settings;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -27,19 +28,30 @@ async fn a_full_shelf_is_waited_for() {
 
 #[tokio::test]
 async fn a_full_shelf_holds_the_engine_back_and_lets_itself_be_stopped() {
-    let server = engine(four()).await;
-    let problems = Problems::new(3000);
+    // As many are made as are under way and as may wait.
+    for (problems, made) in [(3000, 1028), (5, 5)] {
+        let server = engine(four()).await;
+        let problems = Problems::new(problems);
+        let shelf = Arc::new(MemoryShelf::default());
+        shelf.set_room(Some(0));
+        let running = begin(&payload(&server.url(), &problems.path(), json!({"max_concurrent": 4})), &shelf);
+        until("nothing more is begun", || running.progress.counts().made == made).await;
+        running.stop.cancel();
+        let summary = running.end().await.unwrap();
+        assert!(summary.stopped);
+        assert_eq!((summary.counts.made, summary.counts.written), (made, 0));
+        assert_eq!(server.counters().requests, made);
+    }
+}
+
+#[tokio::test]
+async fn a_full_shelf_does_not_keep_an_error_to_itself() {
+    let server = engine(Settings { fail_where: Some("What is".into()), fail_status: 400, ..four() }).await;
+    let problems = Problems::new(100);
     let shelf = Arc::new(MemoryShelf::default());
     shelf.set_room(Some(0));
-    let running = begin(&payload(&server.url(), &problems.path(), json!({"max_concurrent": 4})), &shelf);
-    let made = || running.progress.counts().made;
-    // As many as are under way and as may wait.
-    until("nothing more is begun", || made() == 1028).await;
-    running.stop.cancel();
-    let summary = running.end().await.unwrap();
-    assert!(summary.stopped);
-    assert_eq!((summary.counts.made, summary.counts.written), (1028, 0));
-    assert_eq!(server.counters().requests, 1028);
+    let error = begin(&payload(&server.url(), &problems.path(), json!({})), &shelf).end().await.unwrap_err();
+    assert!(matches!(error, TaskError::AllFailed { .. }), "{error}");
 }
 
 #[tokio::test]
