@@ -51,7 +51,7 @@ impl Maker {
                 count(&self.progress.made);
                 Ok(item)
             }
-            Err(EpisodeError::Engine(error)) if is_unfit(&error) => Err(error),
+            Err(EpisodeError::Engine(error)) if Verdict::on_engine(&error) == Verdict::Unfit => Err(error),
             Err(error) => {
                 count(&self.progress.failed);
                 self.progress.failure(format!("{}: {error}", work.uid));
@@ -141,8 +141,4 @@ impl Maker {
         item::write(&mut json, label, sample)?;
         Ok(json.into())
     }
-}
-
-fn is_unfit(error: &EngineError) -> bool {
-    matches!(error, EngineError::NotExact { .. } | EngineError::Closed)
 }

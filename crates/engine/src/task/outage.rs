@@ -40,7 +40,7 @@ impl Verdict {
         }
     }
 
-    fn on_engine(error: &EngineError) -> Self {
+    pub(super) fn on_engine(error: &EngineError) -> Self {
         match error {
             EngineError::Unreachable { .. }
             | EngineError::Timeout { .. }
