@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 import time
 from typing import Any
@@ -74,15 +74,13 @@ class Progress:
 
 def _bar(total: int) -> Any:
     """A bar of `tqdm` where that is installed."""
-    if importlib.util.find_spec("tqdm") is None:
+    try:
+        tqdm = importlib.import_module("tqdm").tqdm
+    except ImportError:
         return None
-    from tqdm import tqdm
-
-    class Bar(tqdm):  # type: ignore[misc, type-arg, unused-ignore]
-        # No thread to watch it: workers are forked from here.
-        monitor_interval = 0
-
-    return Bar(total=total, unit=" rollouts", file=sys.stderr)
+    # No thread to watch it: workers are forked from here.
+    kind = type("Bar", (tqdm,), {"monitor_interval": 0})
+    return kind(total=total, unit=" rollouts", file=sys.stderr)
 
 
 def _duration(secs: float) -> str:
