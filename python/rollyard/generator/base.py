@@ -6,7 +6,7 @@ import itertools
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -18,11 +18,11 @@ from rollyard.generator.pool import Pool
 from rollyard.generator.rewards import math_reward
 from rollyard.generator.turn import query_single_turn
 from rollyard.generator.worker import Craft, RewardFunc, RolloutFunc
-from rollyard.generator.yard import yard_client
+from rollyard.generator.yard import run_url, yard_client
 
 TASK_TYPE = "math"
 
-# What every request is sampled with; `run_rollout` puts those of the start payload over them.
+# What every request of every generator is sampled with, as slime has it.
 SAMPLING_PARAMS: dict[str, Any] = {"top_p": 1}
 
 
@@ -59,8 +59,26 @@ class BaseGenerator:
         # Of the engine. A wrong URL is told here, and not by a thousand workers.
         self.client = chat_client(api_url(remote_engine_url))
         self._yard = yard_client(remote_buffer_url)
+        # Over `SAMPLING_PARAMS`.
+        self.sampling_params: dict[str, Any] = {}
         self._skips = Skips(skip_instance_ids)
         self._epochs = itertools.count()
+
+    @classmethod
+    def from_payload(cls, data: Mapping[str, Any]) -> BaseGenerator:
+        """Made by the payload that `/start_rollout` was sent; numbers in it may be texts."""
+        params = dict(data.get("sampling_params") or {})
+        generator = cls(
+            data["remote_engine_url"],
+            run_url(data["remote_buffer_url"], data.get("run")),
+            num_repeat_per_sample=int(data.get("num_repeat_per_sample") or 1),
+            num_process=int(data.get("num_process") or 100),
+            task_type=data.get("task_type") or TASK_TYPE,
+            max_tokens=int(params.get("max_tokens") or data.get("max_tokens") or 4096),
+            skip_instance_ids=data.get("skip_instance_ids"),
+        )
+        generator.sampling_params = params
+        return generator
 
     def entry(
         self, input_file: str, rollout_func: RolloutFunc, reward_func: RewardFunc, num_epoch: int = 1
@@ -74,7 +92,7 @@ class BaseGenerator:
         return "finished"
 
     def _make(self, input_file: str, rollout_func: RolloutFunc, reward_func: RewardFunc, epochs: int) -> None:
-        params = {**SAMPLING_PARAMS, "max_tokens": self.max_tokens}
+        params = {**SAMPLING_PARAMS, **self.sampling_params, "max_tokens": self.max_tokens}
         craft = Craft(self.remote_engine_url, params, rollout_func, reward_func)
         scope = Scope(list(itertools.islice(self._epochs, epochs)), self.num_repeat_per_sample, self._skips)
         with DataSet(input_file) as data, _leaves_on_sigterm(), Pool(self.num_process, craft) as pool:
@@ -83,18 +101,8 @@ class BaseGenerator:
 
 def run_rollout(data: dict[str, Any]) -> None:
     """The task `math`: one answer to each prompt, right or wrong by its `label`."""
-    sampling_params = data.get("sampling_params") or {}
-    SAMPLING_PARAMS.update(sampling_params)
-    generator = BaseGenerator(
-        data["remote_engine_url"],
-        data["remote_buffer_url"],
-        num_repeat_per_sample=int(data["num_repeat_per_sample"]),
-        max_tokens=int(sampling_params.get("max_tokens") or data.get("max_tokens") or 4096),
-        num_process=int(data.get("num_process", 100)),
-        task_type=data.get("task_type", TASK_TYPE),
-        skip_instance_ids=data.get("skip_instance_ids"),
-    )
-    generator.entry(data["input_file"], query_single_turn, math_reward, int(data.get("num_epoch", 1)))
+    generator = BaseGenerator.from_payload(data)
+    generator.entry(data["input_file"], query_single_turn, math_reward, int(data.get("num_epoch") or 1))
 
 
 def _positive(name: str, value: int) -> int:

@@ -34,6 +34,13 @@ def yard_client(buffer_url: str) -> Client:
     return Client(str(url.copy_with(path=before or "/")), run=run, retries=2)
 
 
+def run_url(buffer_url: str, run: str | None) -> str:
+    """The URL of a run, by the server's and its name; one that names a run already stays."""
+    if not run or "/runs/" in httpx.URL(buffer_url).path:
+        return buffer_url
+    return f"{buffer_url.rstrip('/')}/runs/{run}"
+
+
 class YardWriter:
     """Writes rollouts. An outage of the server is waited for, and said."""
 
