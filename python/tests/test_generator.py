@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import re
 import signal
@@ -135,12 +136,12 @@ def test_what_goes_wrong_is_written_as_a_failure_and_harms_no_other(
 def test_what_the_server_refuses_is_told_and_not_tried_again(
     serve: Serve, server: TestEngine, generate: Generate
 ) -> None:
-    yard = serve()
+    yard = serve("--max-body-bytes", "100000")
     generation = generate(yard.url, server.url)
     generation.write_code(
         """
         def rollout(client, messages, params, tools=None):
-            return [{"role": "assistant", "content": "x" * (20 << 20 if once("large") else 1)}]
+            return [{"role": "assistant", "content": "x" * (200_000 if once("large") else 1)}]
         """
     )
     said = generation.run()
@@ -201,17 +202,23 @@ def test_a_server_that_is_away_is_waited_for(serve: Serve, server: TestEngine, g
 
 
 def test_a_run_without_room_is_waited_for(serve: Serve, server: TestEngine, generate: Generate) -> None:
-    limits = ("--max-buffer-size", "4", "--when-full", "reject")
+    limits = ("--max-buffer-size", "4", "--when-full", "reject", "--keep-commits", "0")
     yard = serve("--group-size", "2", *limits, *AS_WRITTEN)
     generation = generate(yard.url, server.url)
-    generation.start()
+    # One after the other, so that what there is room for is whole groups.
+    generation.start(num_process=1)
+    until(lambda: "the run puts rollouts off" in generation.said(), what="a word about it")
     seen: set[str] = set()
     with rollyard.Client(yard.url) as client:
-        while len(seen) < 12:
+        for step in itertools.count():
             lease = client.lease(wait_secs=30)
             assert lease is not None
             with lease:
                 seen.update(item["uid"] for item in lease.rollouts)
+            # What was acked takes up room until it is in a checkpoint.
+            client.commit(step)
+            if len(seen) == 12:
+                break
     assert generation.end() == 0, generation.said()
     assert seen == uids(range(6), [0]) and "12 of 12 written" in generation.said()
 
