@@ -129,18 +129,15 @@ def failed_item(task: Task, sampling_params: dict[str, Any], failure: str) -> by
 
 def wait_for_engine(engine_url: str, note: Callable[[str], object]) -> bool:
     """Waits while nobody answers where the engine should be; whether it had to."""
-    probe = ChatClient(api_url(engine_url), timeout_secs=10.0)
     pause_secs = ENGINE_PAUSE_SECS_FIRST
     waited = False
-    try:
+    with ChatClient(api_url(engine_url), timeout_secs=10.0) as probe:
         while not probe.is_there():
             if not waited:
                 note(f"the engine is gone, waiting for it: {engine_url}")
             waited = True
             time.sleep(pause_secs)
             pause_secs = min(2 * pause_secs, ENGINE_PAUSE_SECS_MAX)
-    finally:
-        probe.close()
     return waited
 
 
