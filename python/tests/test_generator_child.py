@@ -152,8 +152,9 @@ REVIEWED: dict[str, tuple[str, str, Any]] = {
     "no reward": (
         "normalize_group_data",
         "del args[0][1][0]['reward']; return args[0]",
-        r".*KeyError: 'reward'",
+        r"the reward of 'u0' is None after the hooks",
     ),
+    "made of nothing": ("transform_group", "return [{}]", r"the reward of 'u0#new1' is None after the hooks"),
     "no JSON": (
         "normalize_group_data",
         "args[0][1][0]['x'] = object(); return args[0]",
@@ -307,7 +308,7 @@ def test_the_debate_trains_on_the_second_answer_alone() -> None:
     path = str(EXAMPLES / "debate_generator.py")
     groups = [group()]
     for number, each in enumerate(groups[0]["items"]):
-        each["messages"] *= 2
+        each["messages"] += copy.deepcopy(each["messages"])
         each["extra_info"] = {"finish_reason": "stop", "first_reward": 0.0}
         assert each["reward"] == number
     [told] = child.review(path, 1.0, order(*HOOKS[1:]), groups)

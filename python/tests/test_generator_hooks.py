@@ -32,7 +32,9 @@ def make_groups(seed: int) -> Groups:
     groups: Groups = {}
     for number in range(60):
         name = f"i{number}"
-        rewards = chance.choice([[0, 1], [0.0], [1.0], [0.25, 0.5, 1], [-1, 0, 1], [0.1, 0.7, 2.5]])
+        rewards: list[float] = chance.choice(
+            [[0, 1], [0.0], [1.0], [0.25, 0.5, 1], [-1, 0, 1], [0.1, 0.7, 2.5]]
+        )
         texts = chance.choice([["yes", "no"], ["yes", "no", "", "  "]])
         groups[name] = [
             {

@@ -108,15 +108,13 @@ def test_a_file_written_for_slime_runs_as_it_is(serve: Serve, server: TestEngine
 
 
 def test_the_examples_run(serve: Serve, server: TestEngine, generate: Generate) -> None:
-    examples = {"gsm": (2, "18"), "debate": (4, "18")}
+    line = {"instance_id": 0, "prompt": "How many?", "label": "9 + 9 = 18\n#### 18"}
     server.set(answers=["It is \\boxed{17}.", "It is \\boxed{18}."])
-    for name, (messages, label) in examples.items():
+    for name, messages in {"gsm": 2, "debate": 4}.items():
         yard = serve("--group-size", "2", *AS_WRITTEN)
         generation = generate(yard.url, server.url)
         generation.file = ROOT / "examples" / "generators" / f"{name}_generator.py"
-        generation.write_lines(
-            [{"instance_id": 0, "prompt": "How many?", "label": f"9 + 9 = {label}\n#### {label}"}]
-        )
+        generation.write_lines([line])
         generation.run(num_process=2)
         items = items_of(yard.url)
         assert {len(item["messages"]) for item in items.values()} == {messages}, json.dumps(items)

@@ -136,7 +136,7 @@ def test_one_connection_is_kept_and_replaced_when_it_breaks(client: Recorder) ->
     assert client._connection is not kept
 
 
-ODD = {
+ODD: dict[str, tuple[dict[str, Any], str]] = {
     "not JSON": ({"raw_answers": ["no"]}, "is not JSON, but 'no'"),
     "a hang-up": ({"disconnect_next": 5}, "the engine did not answer"),
     "an error": ({"fail_next": 1, "fail_status": 503}, "answered with 503"),
