@@ -20,7 +20,7 @@ from serving import ROOT
 EXAMPLES = ROOT / "examples" / "generators"
 
 
-def write(folder: pathlib.Path, code: str, *, name: str = "test_generator.py") -> str:
+def write(folder: pathlib.Path, code: str, *, name: str = "sample_generator.py") -> str:
     file = folder / name
     file.write_text(textwrap.dedent(code))
     return str(file)
@@ -48,7 +48,7 @@ INSPECTED = {
     "an odd task": ("TASK_TYPE = 3\ndef run_rollout(data): pass", None, r"no TASK_TYPE"),
     "no function": ("TASK_TYPE = 'a'", "a", r"no run_rollout\(data\), which makes the rollouts"),
     "no Python": ("TASK_TYPE = 'a'\ndef run rollout", None, r"line 2 is not Python: "),
-    "raises": ("\n1 / 0", None, r"importing it raised ZeroDivisionError: .* \(test_generator.py:2\)"),
+    "raises": ("\n1 / 0", None, r"importing it raised ZeroDivisionError: .* \(sample_generator.py:2\)"),
     "exits": ("import sys; sys.exit(3)", None, r"importing it raised SystemExit: 3"),
     "imports nothing": (
         "import not_there",
@@ -127,12 +127,12 @@ REVIEWED: dict[str, tuple[str, str, Any]] = {
     "raises": (
         "is_valid_group",
         "raise ValueError('no')",
-        r"is_valid_group raised ValueError: no \(test_gen.*:2\)",
+        r"is_valid_group raised ValueError: no \(sample_generator.py:2\)",
     ),
     "exits": (
         "filter_item",
         "raise SystemExit(1)",
-        r"filter_item raised SystemExit: 1 \(test_generator.py:2\)",
+        r"filter_item raised SystemExit: 1 \(sample_generator.py:2\)",
     ),
     "interrupts": ("filter_item", "raise KeyboardInterrupt", r"filter_item raised KeyboardInterrupt \("),
     "is async": ("filter_item", "return iter([])", r"filter_item returned a list_iterator, not a bool"),
@@ -372,6 +372,6 @@ def test_a_file_is_run_with_its_payload(tmp_path: pathlib.Path) -> None:
         path = write(tmp_path, f"import beside\nTASK_TYPE = 'a'\ndef run_rollout(data):\n    {body}")
         done = run(path, '{"a": 5}')
         assert done.returncode == code and said in done.stderr, done.stderr
-        assert done.stdout == ("5 test_generator\n" if code == 0 else "")
+        assert done.stdout == ("5 sample_generator\n" if code == 0 else "")
     broken = run(write(tmp_path, "TASK_TYPE = 'a'"))
     assert broken.returncode == 1 and "no run_rollout(data)" in broken.stderr
