@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from rollyard.generator import progress
 from rollyard.generator.progress import Progress
 
 
@@ -24,7 +23,7 @@ def counted(total: int = 100) -> Progress:
 
 def test_a_line_has_the_counts_and_the_time_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr("rollyard.generator.progress.time.monotonic", lambda: now)
     shown = counted()
     now += 10
     assert shown.line() == "50 of 100 written (20 before), 4 failed, 3.0/s, 0:00:17 to go"
@@ -36,7 +35,7 @@ def test_a_line_comes_every_ten_seconds_where_nobody_looks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr("rollyard.generator.progress.time.monotonic", lambda: now)
     shown = counted()
     for _ in range(25):
         shown.show()
@@ -50,7 +49,7 @@ def test_the_same_is_said_once_a_minute(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr("rollyard.generator.progress.time.monotonic", lambda: now)
     shown = Progress(1)
     for second in range(61):
         shown.say("the engine is gone")
