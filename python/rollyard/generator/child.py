@@ -33,7 +33,7 @@ where `defaults` are the run's knobs, each of which may be left out, and a group
 It returns a list as long as `groups` and in its order, each one of
 
     {"group": int, "waiting": true}
-    {"group": int, "invalid": str}            the reason, for the books
+    {"group": int, "invalid": str}            the reason; also of a group too short to be padded
     {"group": int, "too_few_valid": true}     fewer than `valid_items` passed filter_item
     {"group": int, "failed": str}             a hook raised, or returned what cannot be used
     {"group": int, "rows": [{"member": int | null, "set": {field: value}, "unset": [field, …]}, …]}

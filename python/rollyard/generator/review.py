@@ -157,6 +157,9 @@ class Reviewer:
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
             return self._hooks[name](*arguments)
+        except hooks.CannotPadError:
+            # Said by our own step, which the hook has called: the group is at fault, and not the hook.
+            raise
         except BaseException as error:
             # SystemExit too: it is the group's, and not the end of the process.
             raise HookError(f"{name} raised {told(error, self._path)}") from error
