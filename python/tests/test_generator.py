@@ -203,6 +203,18 @@ def test_a_worker_that_is_killed_is_replaced_and_its_rollout_made_again(
     assert "a worker was ended by SIGKILL at the rollout" in generation.said()
 
 
+def test_workers_that_die_at_birth_end_the_work_and_not_the_machine(
+    serve: Serve, server: TestEngine, generate: Generate
+) -> None:
+    yard = serve("--group-size", "2", *AS_WRITTEN)
+    generation = generate(yard.url, server.url)
+    generation.write_code("os.register_at_fork(after_in_child=lambda: os._exit(9))")
+    said = generation.run()
+    assert "12 of 12 written, 12 failed" in said
+    errors = {item["extra_info"]["error"] for item in items_of(yard.url).values()}
+    assert errors == {"3 worker processes died of it; the last exited with 9"}
+
+
 def test_a_server_that_is_away_is_waited_for(serve: Serve, server: TestEngine, generate: Generate) -> None:
     yard = serve("--group-size", "2", *AS_WRITTEN)
     generation = generate(yard.url, server.url)
