@@ -22,10 +22,11 @@ no use; it names the file. It never raises.
     {"task_type": str, "group_size": int, "min_valid_group_size": int, "valid_items": int,
      "hooks": [names of hooks to use], "skip": [names of steps whose knob is "none"],
      "defaults": {"reward_min": float, "reward_max": float,
-                  "validate": "varied" | "answered" | "sized", "normalize": "grpo" | "center",
-                  "pad": "repeat" | "mask"}}
+                  "validate": "varied" | "answered" | "sized", "filter": "range" | "none",
+                  "normalize": "grpo" | "center" | "none", "pad": "repeat" | "mask" | "none"}}
 
-where `defaults` are the run's knobs, each of which may be left out, and a group is
+where `defaults` are the run's knobs, each of which may be left out, "none" is as good as a mention in `skip`,
+and a group is
 
     {"group": int, "instance_id": str, "stage": "growing" | "full" | "timed_out" | "closed",
      "min_size": int, "items": [item, …]}
