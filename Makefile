@@ -15,7 +15,7 @@ BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
 
-.PHONY: demo test test-rust test-clients test-python test-engines wheel lint bench bench-masks bench-replay bench-workflows bench-engines bench-encoders fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-engines wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -101,7 +101,7 @@ lint: $(VENV)/package
 	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests examples
 
 # Ratios against baselines run in the same command. About fifteen minutes and 22 GB of disk.
-bench: build $(VENV)/bench bench-masks bench-replay bench-workflows
+bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators
 	cargo run --release --locked -p rollyard-bench -- all --build
 
 # Loss masks against transformers, in one process, with the package as users install it.
@@ -116,6 +116,11 @@ bench-replay: $(VENV)/release/installed $(VENV)/reverb/tried
 bench-workflows: $(VENV)/release/installed
 	cargo build --release --locked -p rollyard-bench -p rollyard-test-engine
 	$(VENV)/release/bin/python benches/python/workflows.py
+
+# The math task against a process for every worker, and the way of a group through Python hooks.
+bench-generators: $(VENV)/release/installed
+	cargo build --release --locked -p rollyard -p rollyard-test-engine
+	$(VENV)/release/bin/python benches/python/generators.py
 
 $(VENV)/reverb/tried: $(REVERB_DEPS)
 	rm -rf $(VENV)/reverb && $(PYTHON) -m venv $(VENV)/reverb
