@@ -24,10 +24,11 @@ pub use workflow::PythonWorkflow;
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::lines::Printed;
 use crate::stats::Stats;
 use frame::{Answer, Order};
 use shift::Shift;
@@ -48,6 +49,8 @@ pub struct HostConfig {
     pub sys_path: Vec<String>,
     /// A worker that is not ready by then has failed.
     pub start_timeout: Duration,
+    /// Who is told what user code prints; our own standard error, if left out.
+    pub printed: Option<Printed>,
 }
 
 impl Default for HostConfig {
@@ -59,15 +62,21 @@ impl Default for HostConfig {
             engine: None,
             sys_path: Vec::new(),
             start_timeout: Duration::from_secs(120),
+            printed: None,
         }
     }
 }
 
 impl HostConfig {
     fn interpreter(&self) -> PathBuf {
-        let named = || std::env::var_os(PYTHON_VARIABLE).map(PathBuf::from);
-        self.python.clone().or_else(named).unwrap_or_else(|| PathBuf::from("python3"))
+        interpreter(self.python.as_deref())
     }
+}
+
+/// The one that is named, `ROLLYARD_PYTHON`, or `python3`.
+pub(crate) fn interpreter(python: Option<&Path>) -> PathBuf {
+    let named = || std::env::var_os(PYTHON_VARIABLE).map(PathBuf::from);
+    python.map(Path::to_owned).or_else(named).unwrap_or_else(|| PathBuf::from("python3"))
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
