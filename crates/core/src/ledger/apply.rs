@@ -289,6 +289,12 @@ impl Ledger {
         };
         let Some(index) = group.rollouts.iter().position(|rollout| rollout.uid == uid) else { return };
         let rollout = group.rollouts.remove(index);
+        if let Some(shape) = &mut group.shape {
+            shape.forget(index);
+        }
+        // What the filter takes out is not in the rows; a loss that the generator's functions did not foresee is.
+        let surprises = group.shape.is_some() && lease.is_none() && reason != DropReason::Filtered;
+        let stage = group.stage();
         let size = u64::from(rollout.size_bytes);
         match lease.and_then(|lease| self.leases.get(&lease)).map(|lease| lease.status) {
             None => {
@@ -307,6 +313,9 @@ impl Ledger {
         }
         *self.books.dropped.entry(reason).or_default() += 1;
         self.settle(&rollout, Fate::Dropped(reason), freed);
+        if surprises {
+            self.pose(no, stage);
+        }
         if self.groups.get(&no).is_some_and(|group| group.rollouts.is_empty() && lease.is_none()) {
             self.close(no);
             if let Some(group) = self.groups.remove(&no) {

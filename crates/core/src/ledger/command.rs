@@ -72,10 +72,10 @@ pub enum Command {
     },
     /// Put back everything that is still kept, as if nothing had ever been trained on.
     RewindToStart,
-    /// What the generator's functions said of a group when it had `seen` rollouts.
+    /// What the generator's functions said of a group, which had the fingerprint `seen` then.
     Judge {
         group: GroupNo,
-        seen: usize,
+        seen: u64,
         ruling: Ruling,
     },
     /// Something happened to the run's generator.

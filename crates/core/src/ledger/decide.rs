@@ -10,7 +10,7 @@ use super::lease::LeaseStatus;
 use super::shape::Ruling;
 use super::{Ledger, Whereabouts};
 use crate::ids::{GroupNo, LeaseNo, Time};
-use crate::pipeline::{DropReason, Member, Row, Stage, Verdict, passing, process};
+use crate::pipeline::{DropReason, Member, Row, Stage, Transform, Verdict, passing, process};
 use crate::run_config::{Mode, RunConfig};
 use crate::wire::item::Item;
 
@@ -333,10 +333,10 @@ impl Ledger {
     }
 
     /// No events if the ruling is about what the group no longer is: it stays posed and is asked about again.
-    fn decide_judge(&self, no: GroupNo, seen: usize, ruling: &Ruling, now: Time) -> Events {
+    fn decide_judge(&self, no: GroupNo, seen: u64, ruling: &Ruling, now: Time) -> Events {
         let Some(group) = self.groups.get(&no) else { return smallvec![] };
         let GroupStatus::Posed(stage) = group.status else { return smallvec![] };
-        if group.rollouts.len() != seen {
+        if group.fingerprint() != seen {
             return smallvec![];
         }
         let drop = |reason, why| smallvec![Event::GroupDropped { at: now, group: no, reason, why }];
@@ -344,7 +344,9 @@ impl Ledger {
             Ruling::Waiting if stage == Stage::Growing => smallvec![Event::GroupWaits { at: now, group: no }],
             Ruling::Waiting => drop(DropReason::HookRejected, None),
             Ruling::Drop { reason, why } => drop(*reason, why.clone()),
-            Ruling::Use(shape) if shape.rows.iter().all(|row| (row.member as usize) < seen) => {
+            Ruling::Use(shape)
+                if shape.rows.iter().all(|row| (row.member as usize) < group.rollouts.len()) =>
+            {
                 let shape = shape.clone();
                 smallvec![Event::GroupShaped { at: now, group: no, order: self.next_ready, shape }]
             }
@@ -448,6 +450,8 @@ fn judge(members: &[Member], stage: Stage, rules: &RunConfig) -> Option<Result<(
 /// Would a reader get anything of this group? Where rollouts are sampled one by one, none is padded.
 fn fit(members: &[Member], rules: &RunConfig) -> Result<(), DropReason> {
     match rules.mode {
+        // A rewrite may turn any rollouts into any others.
+        Mode::Queue if rules.transform == Transform::Hook => Ok(()),
         Mode::Queue => process(members, rules).map(|_| ()),
         Mode::Replay => passing(members, rules).map(|_| ()),
     }

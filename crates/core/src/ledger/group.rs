@@ -19,6 +19,11 @@ impl Uid {
         let wide = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
         Self((wide >> 64) as u64, wide as u64)
     }
+
+    /// One number for a list of them.
+    pub(super) fn fingerprint(uids: impl Iterator<Item = Self>) -> u64 {
+        uids.fold(0, |sum: u64, uid| sum.rotate_left(7) ^ uid.0)
+    }
 }
 
 /// What memory keeps of a rollout: 64 bytes, whatever its size.
@@ -98,6 +103,11 @@ impl Group {
             Some(shape) => Ok(shape.rows()),
             None => process(&self.members(), &self.rules(config)),
         }
+    }
+
+    /// Tells whether it is still what somebody looked at.
+    pub(super) fn fingerprint(&self) -> u64 {
+        Uid::fingerprint(self.rollouts.iter().map(|rollout| rollout.uid))
     }
 
     /// The stage that a group is posed in when it was ready before: by whether it can still grow.

@@ -39,6 +39,8 @@ mod snapshot;
 mod view;
 
 #[cfg(test)]
+mod hook_tests;
+#[cfg(test)]
 mod replay_tests;
 #[cfg(test)]
 mod tests;

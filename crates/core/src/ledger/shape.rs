@@ -29,6 +29,14 @@ impl Shape {
     pub(super) fn rows(&self) -> Vec<Row> {
         self.rows.iter().map(ShapedRow::row).collect()
     }
+
+    /// A member left: its rows go with it, and those behind it move up.
+    pub(super) fn forget(&mut self, member: usize) {
+        self.rows.retain(|row| row.member as usize != member);
+        for row in &mut self.rows {
+            row.member -= u32::from(row.member as usize > member);
+        }
+    }
 }
 
 impl ShapedRow {

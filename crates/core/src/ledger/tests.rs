@@ -49,18 +49,18 @@ impl Yard {
         Ok(events.to_vec())
     }
 
-    fn admit(&mut self, uid: &str, instance: &str, reward: f64) -> Vec<Event> {
+    pub(super) fn admit(&mut self, uid: &str, instance: &str, reward: f64) -> Vec<Event> {
         self.run(admission(uid, instance, reward, None, None)).unwrap()
     }
 
     /// A full, varied group of the instance.
-    fn fill(&mut self, instance: &str) {
+    pub(super) fn fill(&mut self, instance: &str) {
         for n in 0..self.config.group_len() {
             self.admit(&format!("{instance}-{n}-{}", self.log.len()), instance, (n % 2) as f64);
         }
     }
 
-    fn lease(&mut self, want: Want) -> Option<(LeaseNo, Vec<LeasedGroup>)> {
+    pub(super) fn lease(&mut self, want: Want) -> Option<(LeaseNo, Vec<LeasedGroup>)> {
         let terms = LeaseTerms { reader: "test".into(), secs: None, auto: false };
         let events = self.run(Command::Lease { want, terms }).unwrap();
         let Some(Event::Leased { lease, .. }) = events.last() else { return None };
@@ -439,6 +439,9 @@ mod random {
         Close(u8),
         Wait(u64),
         GroupSize(u32),
+        Hooks(bool),
+        Judge { nth: u8, says: u8 },
+        RewindToStart,
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -463,6 +466,9 @@ mod random {
             1 => (0u8..6).prop_map(Step::Close),
             2 => (0u64..8).prop_map(Step::Wait),
             1 => (2u32..5).prop_map(Step::GroupSize),
+            1 => proptest::bool::ANY.prop_map(Step::Hooks),
+            8 => (0u8..3, 0u8..5).prop_map(|(nth, says)| Step::Judge { nth, says }),
+            1 => Just(Step::RewindToStart),
         ];
         proptest::collection::vec(step, 1..120)
     }
@@ -493,7 +499,7 @@ mod random {
                     self.trained.insert(*lease, uids);
                 }
                 Event::Returned { lease, .. } => drop(self.out.remove(lease).unwrap()),
-                Event::Rewound { .. } => {
+                Event::Rewound { .. } | Event::RewoundToStart { .. } => {
                     self.out.clear();
                     self.trained.retain(|lease, _| {
                         yard.ledger.lease(*lease).is_some()
@@ -528,6 +534,12 @@ mod random {
             Step::Commit(step) => Command::Commit { step, leases: None },
             Step::Rewind(step) => Command::Rewind { step },
             Step::SetVersion(version) => Command::SetVersion { version },
+            Step::RewindToStart => Command::RewindToStart,
+            Step::Judge { nth, says } => judge(yard, nth as usize, says),
+            Step::Hooks(on) => {
+                let changes = json!({"pad": if on { "hook" } else { "repeat" }}).as_object().unwrap().clone();
+                Command::Configure { changes, start: None }
+            }
             Step::Drop(uid) => Command::Drop { uid: uid.to_string() },
             Step::Close(instance) => Command::CloseGroup { instance: instance.to_string() },
             Step::Wait(secs) => {
@@ -541,6 +553,25 @@ mod random {
         }
     }
 
+    /// What a generator's functions could say of one of the posed groups, or of what it was before.
+    fn judge(yard: &Yard, nth: usize, says: u8) -> Command {
+        let posed = yard.ledger.posed(nth + 1, |_, _| false);
+        let Some(posed) = posed.get(nth) else {
+            return Command::Judge { group: GroupNo(0), seen: 0, ruling: Ruling::Waiting };
+        };
+        let row = |member: usize| ShapedRow { member: member as u32, reward: 0.5, copy: None, changes: None };
+        let len = posed.rollouts.len();
+        let ruling = match says {
+            0 => Ruling::Waiting,
+            1 => Ruling::Drop { reason: DropReason::HookFailed, why: Some("it raised".into()) },
+            2 => Ruling::Use(Shape { rows: (0..len).map(row).collect() }),
+            // All but the first, and the last twice.
+            _ => Ruling::Use(Shape { rows: (1..len).chain([len - 1]).map(row).collect() }),
+        };
+        let seen = if says == 4 { posed.seen ^ 1 } else { posed.seen };
+        Command::Judge { group: posed.group, seen, ruling }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -548,7 +579,7 @@ mod random {
         fn the_books_balance_after_every_command(
             steps in steps(),
             ratio in prop_oneof![Just(1.0), Just(0.5)],
-            validate in prop_oneof![Just("varied"), Just("sized")],
+            validate in prop_oneof![Just("varied"), Just("sized"), Just("hook")],
         ) {
             let mut yard = Yard::new(json!({
                 "group_size": 3, "group_timeout_seconds": 6, "lease_seconds": 10, "keep_commits": 1,

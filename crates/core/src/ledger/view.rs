@@ -45,6 +45,8 @@ pub struct PosedGroup {
     pub group_size: usize,
     /// Rollouts that must pass the filter.
     pub valid_items: usize,
+    /// To be named in the ruling: it is void if the group has changed since.
+    pub seen: u64,
     pub rollouts: Vec<PosedRollout>,
 }
 
@@ -200,9 +202,9 @@ impl Ledger {
 
     /// The groups that the generator's functions are asked about, the longest waiting first, leaving out those that
     /// `skip` knows.
-    pub fn posed(&self, limit: usize, skip: impl Fn(GroupNo, usize) -> bool) -> Vec<PosedGroup> {
+    pub fn posed(&self, limit: usize, skip: impl Fn(GroupNo, u64) -> bool) -> Vec<PosedGroup> {
         let groups = self.posed.iter().filter_map(|no| Some((*no, self.groups.get(no)?)));
-        let wanted = groups.filter(|(no, group)| !skip(*no, group.rollouts.len()));
+        let wanted = groups.filter(|(no, group)| !skip(*no, group.fingerprint()));
         wanted.take(limit).filter_map(|(no, group)| PosedGroup::of(no, group, &self.config)).collect()
     }
 
@@ -273,6 +275,7 @@ impl PosedGroup {
             },
             group_size: rules.group_len(),
             valid_items: rules.valid_items(),
+            seen: group.fingerprint(),
             rollouts: rollouts.collect(),
         })
     }
