@@ -1,10 +1,11 @@
 //! Generators: files of the user's that make rollouts for a task, and may have rules of their own for its groups.
 //!
 //! A [`folder`] finds the files `*_generator.py` and keeps looking; each is imported by a Python process of its own,
-//! never by us. A [`Generator`] is a file that loaded. Its `run_rollout` runs in a [`process`] of its own; its hooks
+//! never by us. A [`Generator`] is a file that loaded. Its `run_rollout` runs in a [`process`] of its own; its [`hooks`]
 //! are called through its host.
 
 pub mod folder;
+pub mod hooks;
 pub mod process;
 
 use std::collections::BTreeSet;
