@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::generate::{EngineError, Message, Segment, SharedEngine};
+use crate::generate::{EngineError, Message, Segment, SharedEngine, StopReason};
 use crate::reward::RewardError;
 
 /// Which episode this is.
@@ -92,6 +92,8 @@ pub struct Sample {
     /// What was given and what was answered, where the text is known without a tokenizer.
     pub text: Option<PromptAndCompletion>,
     pub segments: Vec<Segment>,
+    /// Why the last answer ended, where the workflow says.
+    pub stop_reason: Option<StopReason>,
     /// Further fields for the yard and the archive.
     pub extra: Map<String, Value>,
 }

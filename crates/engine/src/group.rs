@@ -202,24 +202,32 @@ impl Group {
     }
 
     async fn attempt(&self, context: &Context) -> Result<Option<Trajectory>, EpisodeError> {
-        // A panic is a fault of the workflow, and no reason to lose the others.
-        let episode =
-            AssertUnwindSafe(async { self.workflow.run_episode(&self.engine, &self.data, context).await });
-        let episode = episode.catch_unwind();
-        let ended = match self.rules.episode_timeout {
+        let episode = caught(&self.workflow, &self.engine, &self.data, context);
+        match self.rules.episode_timeout {
             None => episode.await,
             Some(limit) => match tokio::time::timeout(limit, episode).await {
                 Ok(ended) => ended,
-                Err(_) => return Err(EpisodeError::Timeout { secs: limit.as_secs_f64() }),
+                Err(_) => Err(EpisodeError::Timeout { secs: limit.as_secs_f64() }),
             },
-        };
-        ended.unwrap_or_else(|panic| Err(EpisodeError::Workflow(panic_message(panic.as_ref()))))
+        }
     }
 
     fn pause_after(&self, attempt: u32) -> Duration {
         let doubled = 2u32.saturating_pow(attempt.saturating_sub(1).min(16));
         self.rules.backoff.saturating_mul(doubled).min(BACKOFF_MAX)
     }
+}
+
+/// One episode. A panic is a fault of the workflow, and no reason to lose the others.
+pub(crate) async fn caught(
+    workflow: &SharedWorkflow,
+    engine: &SharedEngine,
+    data: &Data,
+    context: &Context,
+) -> Result<Option<Trajectory>, EpisodeError> {
+    let episode = AssertUnwindSafe(async { workflow.run_episode(engine, data, context).await });
+    let ended = episode.catch_unwind().await;
+    ended.unwrap_or_else(|panic| Err(EpisodeError::Workflow(panic_message(panic.as_ref()))))
 }
 
 /// The same for the same run, task and sample, on any machine and at any attempt.

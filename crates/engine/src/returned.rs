@@ -50,6 +50,7 @@ pub fn trajectory(parts: Vec<Part>, context: &Context) -> Result<Option<Trajecto
                         text: part.text.clone(),
                         segments: rows.segments(row),
                         extra: part.extra.clone(),
+                        ..Sample::default()
                     });
                 }
                 dicts.push(tensors);

@@ -150,6 +150,10 @@ class AsyncClient(ClientBase):
         """`Client.fate`, awaited."""
         return await self._do(calls.fate(self._site, uid))
 
+    async def known(self, uids: Iterable[str]) -> set[str]:
+        """`Client.known`, awaited."""
+        return await self._do(calls.known(self._site, uids))
+
     async def close_group(self, instance_id: str) -> Books:
         """`Client.close_group`, awaited."""
         return await self._do(calls.close_group(self._site, instance_id))

@@ -173,6 +173,10 @@ class Client(ClientBase):
         """Where a rollout is, or what became of it."""
         return self._do(calls.fate(self._site, uid))
 
+    def known(self, uids: Iterable[str]) -> set[str]:
+        """Those of the uids that were written before, whatever became of them."""
+        return self._do(calls.known(self._site, uids))
+
     def close_group(self, instance_id: str) -> Books:
         """Stops waiting for more rollouts of an instance: its open group is used or dropped now."""
         return self._do(calls.close_group(self._site, instance_id))

@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 # A wait is cut into calls of this length, because what lies between client and server may end an idle one.
 POLL_SECS_MAX = 50.0
+# The server takes no more uids in one call.
+KNOWN_MAX = 10_000
 
 
 def write(site: Site, rollout: Mapping[str, Any]) -> Flow[results.WriteResult]:
@@ -274,6 +276,15 @@ def drop(site: Site, uid: str) -> Flow[results.Done]:
 def fate(site: Site, uid: str) -> Flow[results.Fate]:
     answer = yield from flow.ask(site, Request("GET", f"{site.run_path}/rollouts/{quote(uid, safe='')}"))
     return results.read(results.Fate, answer.json(site))
+
+
+def known(site: Site, uids: Iterable[str]) -> Flow[set[str]]:
+    found: set[str] = set()
+    left = iter(uids)
+    while block := list(itertools.islice(left, KNOWN_MAX)):
+        answer = yield from flow.ask(site, post(f"{site.run_path}/known", {"uids": block}))
+        found.update(answer.json(site)["known"])
+    return found
 
 
 def books(site: Site) -> Flow[results.Books]:

@@ -7,7 +7,7 @@ connection that is kept open, and nothing else.
 from __future__ import annotations
 
 import http.client
-import importlib.util
+import importlib
 import json
 import urllib.parse
 from collections.abc import Iterator, Mapping
@@ -141,10 +141,10 @@ def chat_client(engine_url: str) -> Any:
     """A client of the engine: `openai`'s where it is installed."""
     url = api_url(engine_url)
     ours = ChatClient(url)
-    if importlib.util.find_spec("openai") is None:
+    try:
+        openai = importlib.import_module("openai")
+    except ImportError:
         return ours
-    import openai
-
     return openai.OpenAI(api_key="test", base_url=url, timeout=TIMEOUT_SECS)
 
 

@@ -1,8 +1,8 @@
 """Ends a process when its parent is gone, whatever the parent died of.
 
-The kernel sends a signal when the *thread* that made a process ends. A worker is made by the thread that waits
-for it, so for a worker that is death. The server may have made its child in a thread that ends before it:
-there the signal only makes the child look whether its parent is still the same.
+The kernel sends a signal when the *thread* that made a process ends. A worker is made by the thread that
+waits for it, so for a worker that is death. The server may have made its child in a thread that ends before
+it: there the signal only makes the child look whether its parent is still the same.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ def math_reward(item: dict[str, Any]) -> float:
     """1 if the last message means the same as `item["label"]`, else 0."""
     last = item["messages"][-1]
     if last["role"] != "assistant":
-        raise ValueError(f"the last message is of the role {last['role']!r}, but the reward is the assistant's")
+        raise ValueError(f"the last message is not the assistant's, but of the role {last['role']!r}")
     return get_deepscaler_rule_based_reward(last["content"], item["label"])
 
 

@@ -15,6 +15,8 @@ ATTEMPTS = 6
 PAUSE_SECS_FIRST = 0.25
 PAUSE_SECS_MAX = 8.0
 _BUDGETS = ("max_tokens", "max_completion_tokens")
+# Refusals of a moment: too slow, too early, too many.
+_PASSING = (408, 409, 425, 429)
 _KEPT = ("reasoning_content", "tool_calls")
 
 
@@ -31,14 +33,14 @@ def query_single_turn(
     """The conversation with the assistant's answer, and why the answer ended.
 
     An answer that was aborted goes on from what there is of it, with as many tokens less. If the last message
-    is the assistant's, it is the beginning of the answer. After six requests in a row that gave nothing, it
-    is a `QueryError`. The caller's messages are left alone.
+    is the assistant's, it is the beginning of the answer. A refusal, or six requests in a row that gave
+    nothing, are a `QueryError`. The caller's messages are left alone.
     """
     asked = list(messages)
     begun = ""
     if asked and asked[-1]["role"] == "assistant":
         begun = asked.pop()["content"] or ""
-    payload = {
+    payload: dict[str, Any] = {
         **sampling_params,
         "model": "custom",
         "stream": False,
@@ -46,15 +48,18 @@ def query_single_turn(
         "seed": random.randint(1, 10_000_000),
         "tools": tools,
     }
+    extra = dict(payload.pop("extra_body", None) or {})
     text, used, failures = begun, 0, 0
     while True:
         budget = {name: int(sampling_params[name]) - used for name in _BUDGETS if name in sampling_params}
         if used and any(left <= 0 for left in budget.values()):
             return [*asked, {"role": "assistant", "content": text}], "length"
         try:
-            answer = client.chat.completions.create(**payload | budget | _conversation(asked, text))
+            answer = client.chat.completions.create(**payload | budget | _conversation(asked, text, extra))
             choice = answer.choices[0]
         except Exception as error:
+            if _is_refusal(error):
+                raise QueryError(f"the engine refuses the request: {error}") from error
             failures += 1
             _pause_or_raise(failures, f"{type(error).__name__}: {error}", error)
             continue
@@ -72,16 +77,24 @@ def query_single_turn(
             _pause_or_raise(failures, "aborted before the first token", None)
 
 
-def _conversation(asked: list[Message], text: str) -> dict[str, Any]:
+def _conversation(asked: list[Message], text: str, extra: dict[str, Any]) -> dict[str, Any]:
     if not text:
-        return {"messages": asked}
+        return {"messages": asked, "extra_body": extra}
     begun = {"role": "assistant", "content": text}
-    return {"messages": [*asked, begun], "extra_body": {"continue_final_message": True}}
+    # vLLM goes on with a message only if it is told not to begin another.
+    going_on = {"continue_final_message": True, "add_generation_prompt": False}
+    return {"messages": [*asked, begun], "extra_body": extra | going_on}
 
 
 def _message(given: Any, text: str) -> Message:
     fields = given.model_dump(exclude_none=True)
     return {"role": "assistant", "content": text} | {name: fields[name] for name in _KEPT if fields.get(name)}
+
+
+def _is_refusal(error: Exception) -> bool:
+    """The request itself is at fault, for example a prompt that is too long. `openai` says `status_code`."""
+    status = getattr(error, "status", None) or getattr(error, "status_code", None) or 0
+    return 400 <= status < 500 and status not in _PASSING
 
 
 def _pause_or_raise(failures: int, why: str, error: Exception | None) -> None:

@@ -86,10 +86,12 @@ impl Engine {
     }
 
     /// Takes from the settings what is meant for one request.
-    pub(crate) fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self, request: &[u8]) -> Plan {
         let mut settings = self.settings();
-        if settings.fail_next > 0 {
-            settings.fail_next -= 1;
+        let is_meant = |text: &String| String::from_utf8_lossy(request).contains(text.as_str());
+        let always_fails = settings.fail_where.as_ref().is_some_and(is_meant);
+        if always_fails || settings.fail_next > 0 {
+            settings.fail_next = settings.fail_next.saturating_sub(u32::from(!always_fails));
             return Plan::Fail {
                 status: settings.fail_status,
                 retry_after: settings.fail_retry_after.clone(),

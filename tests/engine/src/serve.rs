@@ -125,7 +125,7 @@ async fn generation(engine: &Engine, path: &str, body: &Bytes) -> Answer {
     let under_way = engine.begin();
     engine.wait_while_paused().await;
     let place = engine.places.acquire().await.ok()?;
-    let answer = match engine.plan() {
+    let answer = match engine.plan(body) {
         Plan::Fail { status, retry_after } => http::status(status, retry_after.as_deref()),
         Plan::Disconnect => None,
         Plan::Raw(body) => http::raw(body),

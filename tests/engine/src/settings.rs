@@ -25,6 +25,8 @@ pub struct Settings {
     pub fail_next: u32,
     pub fail_status: u16,
     pub fail_retry_after: Option<String>,
+    /// Generations that are asked for with this text in the request fail with `fail_status`, every time.
+    pub fail_where: Option<String>,
     /// So many of the next generations end with a closed connection.
     pub disconnect_next: u32,
     /// Generations never end, until they are aborted.
@@ -69,6 +71,7 @@ impl Default for Settings {
             fail_next: 0,
             fail_status: 500,
             fail_retry_after: None,
+            fail_where: None,
             disconnect_next: 0,
             hang: false,
             health_status: 200,

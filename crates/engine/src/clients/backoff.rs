@@ -6,14 +6,14 @@ use std::time::Duration;
 /// Doubles each time, and is spread over its upper half: a thousand requests that failed together must not
 /// come back together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Backoff {
-    pub(super) first: Duration,
-    pub(super) most: Duration,
+pub(crate) struct Backoff {
+    pub(crate) first: Duration,
+    pub(crate) most: Duration,
 }
 
 impl Backoff {
     /// Before the attempt after `failed` ones.
-    pub(super) fn after(self, failed: u32) -> Duration {
+    pub(crate) fn after(self, failed: u32) -> Duration {
         let doubled = self.first.saturating_mul(1 << failed.saturating_sub(1).min(20));
         let whole = doubled.min(self.most);
         whole.mul_f64(0.5 + 0.5 * spread())

@@ -19,7 +19,7 @@ mod vllm;
 
 mod affinity;
 mod ask;
-mod backoff;
+pub(crate) mod backoff;
 mod cancel;
 mod fleet;
 mod gate;
@@ -163,7 +163,7 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Unlike that of any other process, and of any other engine in this one.
-fn unique_name() -> String {
+pub(crate) fn unique_name() -> String {
     static ENGINES: AtomicU64 = AtomicU64::new(0);
     let engine = ENGINES.fetch_add(1, Ordering::Relaxed);
     let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -3,6 +3,7 @@
 mod archive;
 mod dump;
 mod identity;
+pub(crate) mod item;
 mod yard;
 
 pub use archive::{Archive, ArchiveError, ArchiveSettings, Past};

@@ -6,18 +6,16 @@
 use futures_util::future::BoxFuture;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, StatusCode};
-use rollyard_core::rollout::NO_VERSION;
-use rollyard_core::wire::rollout::TokenFields;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Sink;
 use super::identity::Naming;
-use crate::executor::{Finished, Status, version_range};
-use crate::generate::Message;
+use super::item::{self, Label};
+use crate::executor::{Finished, Status};
 use crate::http::{self, HttpError, cause};
 
 #[derive(Clone, Debug)]
@@ -54,23 +52,6 @@ pub struct YardSink {
 /// Uids that are asked after together.
 const ASKED_TOGETHER: usize = 5_000;
 const WAIT_MAX: Duration = Duration::from_secs(10);
-
-#[derive(Serialize)]
-struct Item<'a> {
-    uid: String,
-    instance_id: &'a str,
-    messages: &'a [Message],
-    reward: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    weight_version: Option<i32>,
-    timestamp: f64,
-    group_size: usize,
-    extra_info: Value,
-    #[serde(flatten)]
-    tokens: Option<TokenFields<'a>>,
-    #[serde(flatten)]
-    extra: &'a Map<String, Value>,
-}
 
 #[derive(Deserialize)]
 struct Written {
@@ -133,24 +114,19 @@ impl YardSink {
         for (sample_idx, trajectory) in finished.trajectories() {
             for (part, sample) in trajectory.samples.iter().enumerate() {
                 let uid = self.settings.naming.uid(finished.id.0, &finished.data, sample_idx, part);
-                let not_json =
-                    |reason: String| YardError::Rejected { refused: 1, message: reason, url: uid.clone() };
-                let tokens = sample.rollout.as_ref().map(TokenFields::of).transpose();
-                let item = Item {
+                let label = Label {
+                    uid: &uid,
                     instance_id,
-                    messages: &sample.messages,
-                    reward: sample.reward,
-                    weight_version: version_range(sample)
-                        .map(|(head, _)| head)
-                        .filter(|head| *head > NO_VERSION),
-                    timestamp,
-                    group_size,
+                    timestamp: Some(timestamp),
+                    group_size: Some(group_size),
+                    epoch: None,
                     extra_info: json!({"task_id": finished.id, "sample_idx": sample_idx}),
-                    tokens: tokens.map_err(|error| not_json(error.to_string()))?,
-                    extra: &sample.extra,
-                    uid: uid.clone(),
                 };
-                serde_json::to_writer(&mut body, &item).map_err(|error| not_json(error.to_string()))?;
+                item::write(&mut body, label, sample).map_err(|message| YardError::Rejected {
+                    refused: 1,
+                    message,
+                    url: uid.clone(),
+                })?;
                 body.push(b'\n');
             }
         }

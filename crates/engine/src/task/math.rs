@@ -1,13 +1,37 @@
 //! The task itself: problems in, scored rollouts out.
+//!
+//! A plan is fed through a short channel, so many rollouts are under way as may be, and a writer takes what is
+//! finished. Nothing grows with the data set but the data set.
 
-use std::path::PathBuf;
+use serde_json::value::to_raw_value;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
+use rollyard_core::rollout::NO_VERSION;
+use rollyard_core::tokens::Tokenizer;
+
+use super::input::{self, Input, InputError};
+use super::maker::Maker;
+use super::outage::Outage;
 use super::payload::{PayloadError, StartPayload};
-use super::progress::{Counts, Progress};
-use super::shelf::{Shelf, ShelfError};
-use crate::generate::EngineError;
+use super::plan::{Plan, Work};
+use super::progress::{Counts, Progress, UnderWay};
+use super::shelf::{Refused, Shelf, ShelfError};
+use super::writer::{Finished, Writer};
+use crate::clients::{Dialect, EngineConfig, HttpEngine, unique_name};
+use crate::generate::{Engine, EngineError};
+use crate::reward::MathsReward;
+use crate::workflow::SingleTurn;
+
+/// Rollouts under way at once, unless the payload wants more.
+const CONCURRENT: u32 = 1024;
+/// Rollouts that are finished and wait for the shelf, beside those under way.
+const UNWRITTEN: usize = 1024;
+/// Rollouts that are ready to be begun.
+const FED: usize = 256;
 
 #[derive(Debug)]
 pub struct MathTask {
@@ -19,11 +43,17 @@ pub enum TaskError {
     #[error(transparent)]
     Payload(#[from] PayloadError),
     #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
     Engine(#[from] EngineError),
     #[error("the tokenizer cannot be used ({reason}): {}", .path.display())]
     Tokenizer { reason: String, path: PathBuf },
     #[error("the rollouts cannot be written: {0}")]
     Shelf(#[from] ShelfError),
+    #[error("the yard refused {times} rollouts in a row, the last because {refused}")]
+    Refused { times: u32, refused: Refused },
+    #[error("the task broke: {0}")]
+    Broke(#[from] JoinError),
 }
 
 /// What a task came to.
@@ -37,9 +67,16 @@ pub struct Summary {
 }
 
 impl MathTask {
-    /// Looks whether the file can be read and begins as it should.
+    /// Looks whether the file can be read and begins as it should; the engine is not asked yet.
     pub fn prepare(payload: StartPayload) -> Result<Self, TaskError> {
-        Ok(Self { payload })
+        let task = Self { payload };
+        let url = &task.payload.remote_engine_url;
+        if let Err(error) = HttpEngine::new(task.engine_config()) {
+            tracing::debug!(%error, url, "a task cannot be started");
+            return Err(PayloadError::engine_url(url).into());
+        }
+        input::check_first(&task.payload.input_file)?;
+        Ok(task)
     }
 
     pub fn payload(&self) -> &StartPayload {
@@ -53,7 +90,145 @@ impl MathTask {
         progress: Arc<Progress>,
         stop: CancellationToken,
     ) -> Result<Summary, TaskError> {
-        drop(shelf);
-        Ok(Summary { counts: progress.counts(), stopped: stop.is_cancelled(), exact: false })
+        let path = self.payload.input_file.clone();
+        let input = Arc::new(spawn_blocking(move || Input::read(&path)).await??);
+        let plan = Plan::new(input, &self.payload);
+        let (maker, exact) = tokio::select! {
+            maker = self.maker(&progress) => maker?,
+            () = stop.cancelled() => {
+                return Ok(Summary { counts: progress.counts(), stopped: true, exact: false });
+            }
+        };
+        let stopped = self.make_all(plan, Arc::new(maker), shelf, &stop).await?;
+        Ok(Summary { counts: progress.counts(), stopped, exact })
     }
+
+    /// Whether it was stopped before the end. What is finished is written, however it ends.
+    async fn make_all(
+        &self,
+        plan: Plan,
+        maker: Arc<Maker>,
+        shelf: Arc<dyn Shelf>,
+        stop: &CancellationToken,
+    ) -> Result<bool, TaskError> {
+        let (feed, fed) = mpsc::channel(FED);
+        let (finish, finished) = mpsc::unbounded_channel();
+        let progress = || Arc::clone(&maker.progress);
+        let mut stages = JoinSet::new();
+        stages.spawn(plan.feed(Arc::clone(&shelf), progress(), feed));
+        stages.spawn(Writer { shelf, progress: progress(), stop: stop.clone() }.run(finished));
+        let ended = self.begin_all(&maker, fed, finish, &mut stages, stop).await;
+        while let Some(stage) = stages.join_next().await {
+            stage??;
+        }
+        ended
+    }
+
+    /// Begins a rollout whenever there is room, until there are no more. None is under way when this returns.
+    async fn begin_all(
+        &self,
+        maker: &Arc<Maker>,
+        mut fed: mpsc::Receiver<Work>,
+        finish: mpsc::UnboundedSender<Finished>,
+        stages: &mut JoinSet<Result<(), TaskError>>,
+        stop: &CancellationToken,
+    ) -> Result<bool, TaskError> {
+        let at_once = self.at_once();
+        let room = Arc::new(Semaphore::new(at_once + UNWRITTEN));
+        let mut under_way: JoinSet<Result<(), EngineError>> = JoinSet::new();
+        let mut all_begun = false;
+        let ended = loop {
+            if all_begun && under_way.is_empty() {
+                break Ok(false);
+            }
+            let next = async { (Arc::clone(&room).acquire_owned().await.ok(), fed.recv().await) };
+            tokio::select! {
+                () = stop.cancelled() => break Ok(true),
+                Some(stage) = stages.join_next() => if let Err(error) = stage.map_err(TaskError::from).flatten() {
+                    break Err(error);
+                },
+                Some(made) = under_way.join_next() => match made {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => break Err(error.into()),
+                    Err(error) => break Err(error.into()),
+                },
+                next = next, if !all_begun && under_way.len() < at_once => match next {
+                    (Some(place), Some(work)) => {
+                        let (maker, finish) = (Arc::clone(maker), finish.clone());
+                        under_way.spawn(async move {
+                            let counted = UnderWay::begin(&maker.progress);
+                            let item = maker.make(&work).await?;
+                            drop(counted);
+                            // A writer that is gone has said why.
+                            let _gone = finish.send((item, place));
+                            Ok(())
+                        });
+                    }
+                    _ => all_begun = true,
+                },
+            }
+        };
+        // Dropping a request cancels it on the engine too.
+        under_way.shutdown().await;
+        ended
+    }
+
+    fn at_once(&self) -> usize {
+        let StartPayload { max_concurrent, num_process, .. } = &self.payload;
+        max_concurrent.map_or(CONCURRENT.max(*num_process), |max| max.get()) as usize
+    }
+
+    fn engine_config(&self) -> EngineConfig {
+        EngineConfig::of(Dialect::default(), self.payload.remote_engine_url.clone())
+    }
+
+    /// Waits for the engine. Also whether its tokens are exact.
+    async fn maker(&self, progress: &Arc<Progress>) -> Result<(Maker, bool), TaskError> {
+        let mut config = self.engine_config();
+        config.dialect = Outage::new(config.clone(), Arc::clone(progress)).reach().await;
+        progress.goes_on();
+        let tokenizer = self.tokenizer(config.dialect).await?;
+        let exact = tokenizer.is_some();
+        let engine = HttpEngine::new(config.clone())?;
+        // Nobody tells this engine of new weights: where it does not say what it has, nobody knows.
+        engine.set_version(NO_VERSION);
+        let StartPayload { gconfig, seed, sampling_params, .. } = &self.payload;
+        let kept = sampling_params
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), to_raw_value(value).ok()?)));
+        let workflow = SingleTurn::new(tokenizer, gconfig.clone(), Arc::new(MathsReward::default()));
+        let maker = Maker {
+            engine: Arc::new(engine),
+            workflow: Arc::new(workflow),
+            name: unique_name().into(),
+            seed: gconfig.seed.unwrap_or(*seed),
+            sampling_params: kept.collect(),
+            outage: Outage::new(config, Arc::clone(progress)),
+            progress: Arc::clone(progress),
+        };
+        Ok((maker, exact))
+    }
+
+    /// What makes tokens of text, if the engine takes them and there is one.
+    async fn tokenizer(&self, dialect: Dialect) -> Result<Option<Arc<Tokenizer>>, TaskError> {
+        let Some(path) = self.payload.tokenizer_path.clone().filter(|_| dialect.speaks_tokens()) else {
+            return Ok(None);
+        };
+        // It may be a name on a hub, which says nothing here.
+        if !path.join("tokenizer.json").is_file() {
+            tracing::warn!("there is no tokenizer.json, so rollouts are text only: {}", path.display());
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(spawn_blocking(move || load(&path)).await??)))
+    }
+}
+
+fn load(path: &Path) -> Result<Tokenizer, TaskError> {
+    let broken = |reason: String| TaskError::Tokenizer { reason, path: path.to_owned() };
+    let folder = rollyard_store::model_folder::read(path).map_err(|error| broken(error.to_string()))?;
+    let tokenizer =
+        Tokenizer::new(&folder.tokenizer, folder.files()).map_err(|error| broken(error.to_string()))?;
+    // Without a template not one prompt could be asked.
+    tokenizer.config().template(None, false).map_err(|error| broken(error.to_string()))?;
+    Ok(tokenizer)
 }

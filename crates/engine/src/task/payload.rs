@@ -46,6 +46,10 @@ pub enum PayloadError {
 }
 
 impl PayloadError {
+    pub(super) fn engine_url(url: &str) -> Self {
+        bad("remote_engine_url", &url.into(), ENGINE_URL)
+    }
+
     /// The field that is wrong, with dots for what is inside another.
     pub fn field(&self) -> &str {
         match self {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Counts of one task, shared with whoever shows them.
 #[derive(Debug, Default)]
@@ -111,6 +111,23 @@ impl Counts {
             line.push_str(&format!("; {error}"));
         }
         line
+    }
+}
+
+/// One rollout under way, until it is dropped.
+#[derive(Debug)]
+pub(super) struct UnderWay(Arc<Progress>);
+
+impl UnderWay {
+    pub(super) fn begin(progress: &Arc<Progress>) -> Self {
+        count(&progress.in_flight);
+        Self(Arc::clone(progress))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -71,6 +71,7 @@ impl Part {
             text: Some(PromptAndCompletion { prompt: self.prompt, completion }),
             segments,
             extra,
+            ..Sample::default()
         })
     }
 }

@@ -69,6 +69,7 @@ impl SingleTurn {
             .await?;
         let sample = Sample {
             segments: response.segments,
+            stop_reason: Some(response.stop_reason),
             rollout: record.map(|record| record.finish(reward, &self.gconfig, data, context)).transpose()?,
             reward,
             messages,
