@@ -220,7 +220,9 @@ fn a_generator_that_begins_anew_finds_its_unfinished_groups_gone_and_the_others_
 
 #[test]
 fn a_group_that_is_ready_or_posed_is_finished_for_its_generator() {
-    let mut early = Yard::new(json!({"group_size": 4, "min_valid_group_size_ratio": 0.5, "min_valid_item_size_ratio": 0.5}));
+    let mut early = Yard::new(
+        json!({"group_size": 4, "min_valid_group_size_ratio": 0.5, "min_valid_item_size_ratio": 0.5}),
+    );
     early.admit("a", "i", 0.0);
     early.admit("b", "i", 1.0);
     let mut posed = Yard::new(json!({"group_size": 2, "validate": "hook"}));

@@ -109,7 +109,8 @@ impl Folder {
         let is_changed = has_fewer || !new.is_empty() || unreadable.is_some();
         let imported: Vec<_> = {
             let folder = &*self;
-            let import = |(file, mark)| async move { (folder.import(&file, mark).await, file, mark) };
+            let import =
+                |(file, mark): (PathBuf, Mark)| async move { (folder.import(&file, mark).await, file, mark) };
             stream::iter(new).map(import).buffer_unordered(AT_ONCE).collect().await
         };
         for (outcome, file, mark) in imported {

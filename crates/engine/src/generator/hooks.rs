@@ -32,6 +32,9 @@ pub enum HookError {
     Died(String),
     #[error("{0}")]
     Raised(String),
+    /// No group is to blame for it.
+    #[error("the hooks cannot be called: {0}")]
+    Unavailable(String),
     #[error("what the hooks returned is not understood: {0}")]
     Shape(String),
 }
@@ -78,13 +81,13 @@ impl Generator {
             .collect())
     }
 
-    /// What `get_group_data_meta_info` makes of the rollouts that arrived, by instance.
+    /// What `get_group_data_meta_info` makes of the rollouts that arrived: `{"instance": [item, …]}` in JSON.
     pub async fn meta(
         &self,
-        arrived: &BTreeMap<Box<str>, Vec<Arc<RawValue>>>,
+        arrived: String,
         within: Duration,
     ) -> Result<serde_json::Map<String, Value>, HookError> {
-        let arguments = self.arguments(&[serde_json::to_string(arrived).map_err(unspeakable)?])?;
+        let arguments = self.arguments(&[arrived])?;
         let answer = self.call(META, &arguments, within).await?;
         serde_json::from_str(answer.get()).map_err(|error| misread(&error, &answer))
     }
@@ -103,7 +106,8 @@ impl Generator {
         within: Duration,
     ) -> Result<Box<RawValue>, HookError> {
         // Waits for a process that is being replaced: its start is not the hooks' time.
-        let handle = self.host.load(Load::Function { path: function.to_owned() }).await?;
+        let load = self.host.load(Load::Function { path: function.to_owned() }).await;
+        let handle = load.map_err(|error| HookError::Unavailable(error.to_string()))?;
         let late = |_| HookError::Hangs { secs: within.as_secs_f64() };
         Ok(timeout(within, self.host.call(handle, arguments)).await.map_err(late)??)
     }

@@ -2,10 +2,11 @@
 //!
 //! The folder of generator files is looked at in the background, once a second. A start turns a payload into [`Work`],
 //! and a [`supervisor`] per run carries it out, one [`life`] after the other. [`shelf`] is how a built-in task writes,
-//! [`payload`] what a process is told, [`status`] what can be seen of it all, [`review`] where hooks are called.
+//! [`payload`] what a process is told, [`status`] what can be seen of it all, [`review`] and [`meta`] where hooks are called.
 
 mod life;
 mod log;
+mod meta;
 mod payload;
 pub(crate) mod review;
 mod shelf;
@@ -53,6 +54,7 @@ pub(crate) struct Generators {
     has_looked: watch::Sender<bool>,
     local: OnceLock<SocketAddr>,
     supervisors: Mutex<BTreeMap<String, Arc<Supervisor>>>,
+    metas: meta::Metas,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -65,6 +67,7 @@ impl Generators {
             has_looked: watch::Sender::new(false),
             local: OnceLock::new(),
             supervisors: Mutex::default(),
+            metas: meta::Metas::default(),
             tasks: TaskTracker::new(),
             stopping,
         })
@@ -246,6 +249,20 @@ impl Generators {
         }
         for supervisor in users {
             supervisor.log.push(line);
+        }
+    }
+
+    /// Something that concerns a run's generator: on the ledger, and in its log.
+    async fn tell(&self, yard: &Yard, told: &str) {
+        match self.supervisor(yard.run_name().as_str()) {
+            Some(supervisor) => supervisor.note(None, told.to_owned()).await,
+            None => {
+                tracing::warn!(target: "generator", run = %yard.run_name(), "{told}");
+                let noted = yard.run(Command::Note { state: None, told: told.to_owned() }).await;
+                if let Err(error) = noted {
+                    tracing::warn!(run = %yard.run_name(), "what happened to the generator is not noted: {error}");
+                }
+            }
         }
     }
 
