@@ -220,7 +220,9 @@ fn a_generator_that_begins_anew_finds_its_unfinished_groups_gone_and_the_others_
 
 #[test]
 fn a_group_that_is_ready_or_posed_is_finished_for_its_generator() {
-    let mut early = Yard::new(json!({"group_size": 4, "min_valid_group_size_ratio": 0.5, "min_valid_item_size_ratio": 0.5}));
+    let mut early = Yard::new(
+        json!({"group_size": 4, "min_valid_group_size_ratio": 0.5, "min_valid_item_size_ratio": 0.5}),
+    );
     early.admit("a", "i", 0.0);
     early.admit("b", "i", 1.0);
     let mut posed = Yard::new(json!({"group_size": 2, "validate": "hook"}));
@@ -481,6 +483,7 @@ mod random {
         Rewind(u64),
         SetVersion(u64),
         Drop(u16),
+        DropOpen,
         Close(u8),
         Wait(u64),
         GroupSize(u32),
@@ -505,6 +508,7 @@ mod random {
             1 => (0u64..8).prop_map(Step::Rewind),
             1 => (0u64..3).prop_map(Step::SetVersion),
             1 => (0u16..150).prop_map(Step::Drop),
+            1 => Just(Step::DropOpen),
             1 => (0u8..6).prop_map(Step::Close),
             2 => (0u64..8).prop_map(Step::Wait),
             1 => (2u32..5).prop_map(Step::GroupSize),

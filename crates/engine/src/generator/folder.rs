@@ -109,7 +109,8 @@ impl Folder {
         let is_changed = has_fewer || !new.is_empty() || unreadable.is_some();
         let imported: Vec<_> = {
             let folder = &*self;
-            let import = |(file, mark)| async move { (folder.import(&file, mark).await, file, mark) };
+            let import =
+                |(file, mark): (PathBuf, Mark)| async move { (folder.import(&file, mark).await, file, mark) };
             stream::iter(new).map(import).buffer_unordered(AT_ONCE).collect().await
         };
         for (outcome, file, mark) in imported {
@@ -146,7 +147,10 @@ impl Folder {
                 None => Ok(Arc::clone(generator)),
                 Some((other, _)) => {
                     let (task_type, name) = (&generator.task_type, name_of(other));
-                    refused(file, format!("TASK_TYPE {task_type:?} is that of {name} too, so neither is used"))
+                    refused(
+                        file,
+                        format!("TASK_TYPE {task_type:?} is that of {name} too, so neither is used"),
+                    )
                 }
             });
         }
@@ -157,7 +161,8 @@ impl Folder {
         let mut marks = BTreeMap::new();
         for entry in std::fs::read_dir(&self.dir)? {
             let file = entry?.path();
-            let is_named = file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(SUFFIX));
+            let is_named =
+                file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(SUFFIX));
             // One that vanished meanwhile is gone.
             let Some(metadata) = is_named.then(|| std::fs::metadata(&file).ok()).flatten() else { continue };
             if metadata.is_file() {
@@ -169,7 +174,8 @@ impl Folder {
 
     async fn import(&self, file: &Path, mark: Mark) -> Result<Generator, String> {
         let secs = self.import_within.as_secs_f64();
-        let late = |_| format!("it was not imported within {secs} s; it may wait for something at its top level");
+        let late =
+            |_| format!("it was not imported within {secs} s; it may wait for something at its top level");
         timeout(self.import_within, self.inspect(file, mark)).await.map_err(late)?
     }
 
@@ -195,11 +201,16 @@ impl Folder {
         };
         let host = Host::start(config, &STATS).await.map_err(lost)?;
         let handle = host.load(Load::Function { path: INSPECT.to_owned() }).await.map_err(lost)?;
-        let arguments = to_raw_value(&json!({"args": [file], "kwargs": {}})).map_err(|error| error.to_string())?;
+        let arguments =
+            to_raw_value(&json!({"args": [file], "kwargs": {}})).map_err(|error| error.to_string())?;
         let answer = host.call(handle, &arguments).await.map_err(lost)?;
         let unclear = |error| format!("what it offers is not understood ({error}): {answer}");
         match serde_json::from_str(answer.get()).map_err(unclear)? {
-            Inspected { problem: Some(problem), .. } => Err(problem),
+            Inspected { problem: Some(problem), .. } => {
+                // The file is named by whoever tells it.
+                let path = format!(": {}", file.display());
+                Err(problem.strip_suffix(&path).map_or(problem.clone(), str::to_owned))
+            }
             Inspected { task_type: None, .. } => Err("it has no TASK_TYPE".to_owned()),
             Inspected { task_type: Some(task_type), hooks, .. } => {
                 let hooks: BTreeSet<Hook> = hooks.iter().filter_map(|name| Hook::named(name)).collect();

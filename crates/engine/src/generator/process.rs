@@ -90,8 +90,7 @@ impl Process {
         command.args(["-u", "-m", "rollyard.generator.child", "run"]).arg(file);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
-        let mut child =
-            command.spawn().map_err(|error| NotStarted { reason: error.to_string(), python })?;
+        let mut child = command.spawn().map_err(|error| NotStarted { reason: error.to_string(), python })?;
         let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
         let last = LastLines::default();
         let mut followers = Vec::with_capacity(2);
