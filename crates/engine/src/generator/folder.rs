@@ -206,7 +206,11 @@ impl Folder {
         let answer = host.call(handle, &arguments).await.map_err(lost)?;
         let unclear = |error| format!("what it offers is not understood ({error}): {answer}");
         match serde_json::from_str(answer.get()).map_err(unclear)? {
-            Inspected { problem: Some(problem), .. } => Err(problem),
+            Inspected { problem: Some(problem), .. } => {
+                // The file is named by whoever tells it.
+                let path = format!(": {}", file.display());
+                Err(problem.strip_suffix(&path).map_or(problem.clone(), str::to_owned))
+            }
             Inspected { task_type: None, .. } => Err("it has no TASK_TYPE".to_owned()),
             Inspected { task_type: Some(task_type), hooks, .. } => {
                 let hooks: BTreeSet<Hook> = hooks.iter().filter_map(|name| Hook::named(name)).collect();

@@ -160,6 +160,7 @@ fn judge(ended: Result<Result<Summary, TaskError>, JoinError>) -> End {
 
 fn panicked(error: JoinError) -> String {
     let Ok(panic) = error.try_into_panic() else { return "it was cancelled".to_owned() };
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let said =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("it panicked: {}", said.unwrap_or("without a message"))
 }

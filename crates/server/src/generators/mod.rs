@@ -148,7 +148,7 @@ impl Generators {
 
     /// Wants this work done for the run; answers without waiting for it. Work that comes from outside stops what the
     /// run had.
-    pub(crate) async fn start(
+    pub(crate) fn start(
         self: &Arc<Self>,
         yard: &Yard,
         maker: Maker,
@@ -157,7 +157,7 @@ impl Generators {
     ) -> Option<Started> {
         if matches!(maker, Maker::External) {
             if let Some(supervisor) = self.supervisor(yard.run_name().as_str()) {
-                supervisor.stop().await;
+                supervisor.ask_to_stop();
             }
             return None;
         }
@@ -227,7 +227,8 @@ impl Generators {
                 Ok(generator) => {
                     let hooks: Vec<&str> = generator.hooks.iter().map(|hook| hook.name()).collect();
                     let hooks = if hooks.is_empty() { "none".to_owned() } else { hooks.join(", ") };
-                    let wins = if generator.task_type == BUILT_IN { " (in place of the built-in task)" } else { "" };
+                    let wins =
+                        if generator.task_type == BUILT_IN { " (in place of the built-in task)" } else { "" };
                     let (task_type, file) = (&generator.task_type, generator.file.display());
                     tracing::info!("generator for task {task_type}{wins}, hooks {hooks}: {file}");
                 }
@@ -281,14 +282,15 @@ impl Generators {
             start.and_then(|start| serde_json::from_str(&start).ok()).unwrap_or_default();
         let task_type = payload.get("task_type").and_then(Value::as_str).unwrap_or_default();
         let Some(maker) = self.maker(task_type) else {
-            let told = format!("{}; mend it, then go on with another /start_rollout", self.unknown(task_type));
+            let told =
+                format!("{}; mend it, then go on with another /start_rollout", self.unknown(task_type));
             let failed = Command::Note { state: Some(GeneratorState::Failed), told };
             if let Err(error) = yard.run(failed).await {
                 tracing::warn!(run = %yard.run_name(), "what happened to the generator is not noted: {error}");
             }
             return;
         };
-        self.start(&yard, maker, payload, true).await;
+        self.start(&yard, maker, payload, true);
     }
 
     /// Why a task type is not known, with all that could be meant.

@@ -26,7 +26,10 @@ pub(super) fn own_url(local: SocketAddr, token: Option<&str>, run: &str) -> Stri
 /// As it may stand in a URL.
 fn escaped(token: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    token.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    token
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// An address that is none, or everybody's, becomes ours.

@@ -28,7 +28,8 @@ impl Shelf for YardShelf {
                 .into_iter()
                 .map(|bytes| item::decode(&bytes).map(|item| Submission::new(item, bytes)))
                 .collect();
-            let good: Vec<Submission> = decoded.iter().filter_map(|item| item.as_ref().ok().cloned()).collect();
+            let good: Vec<Submission> =
+                decoded.iter().filter_map(|item| item.as_ref().ok().cloned()).collect();
             let mut admitted = self.0.admit(good).await.map_err(broken)?.into_iter();
             let outcome = |item: Result<Submission, item::ItemError>| {
                 item.map_err(|error| refused(error.into()))?;

@@ -98,9 +98,14 @@ impl Supervisor {
         started
     }
 
+    /// Wants it to stop, without waiting for that.
+    pub(super) fn ask_to_stop(&self) {
+        self.wanted.send_replace(Wanted::Stop);
+    }
+
     /// Returns when it has stopped.
     pub(super) async fn stop(&self) {
-        self.wanted.send_replace(Wanted::Stop);
+        self.ask_to_stop();
         let mut wanted = self.wanted.subscribe();
         // An error is a sender that is gone, and with it all that could run.
         let _gone = wanted.wait_for(|wanted| !matches!(wanted, Wanted::Stop)).await;
@@ -152,12 +157,14 @@ impl Supervisor {
         let mut failures: u32 = 0;
         loop {
             let before = self.admitted().await;
-            let end = life::live(self, generators, work, resumes, self.until_unwanted(generators, work)).await;
+            let end =
+                life::live(self, generators, work, resumes, self.until_unwanted(generators, work)).await;
             let now = self.admitted().await;
             let why = match end {
                 End::Stopped => return self.note_replaced(generators).await,
                 End::Done(told) => {
-                    let told = format!("finished{told}; {} rollouts came in meanwhile", now.saturating_sub(first));
+                    let told =
+                        format!("finished{told}; {} rollouts came in meanwhile", now.saturating_sub(first));
                     return self.conclude(work, GeneratorState::Finished, told).await;
                 }
                 End::Hopeless(why) => {
@@ -184,7 +191,11 @@ impl Supervisor {
     }
 
     /// Until something else is wanted than this work, or the server stops.
-    fn until_unwanted(&self, generators: &Generators, work: &Arc<Work>) -> impl Future<Output = ()> + Send + use<> {
+    fn until_unwanted(
+        &self,
+        generators: &Generators,
+        work: &Arc<Work>,
+    ) -> impl Future<Output = ()> + Send + use<> {
         let (mut wanted, stopping) = (self.wanted.subscribe(), generators.stopping.clone());
         let work = Arc::clone(work);
         async move {
@@ -209,7 +220,8 @@ impl Supervisor {
 
     async fn note_replaced(&self, generators: &Generators) {
         // A server that stops leaves the state as it is: the next one goes on.
-        let is_replaced = matches!(*self.wanted.borrow(), Wanted::Work(_)) && !generators.stopping.is_cancelled();
+        let is_replaced =
+            matches!(*self.wanted.borrow(), Wanted::Work(_)) && !generators.stopping.is_cancelled();
         if is_replaced {
             self.note(None, "stopped, because the run was started with something else".to_owned()).await;
         }
@@ -240,7 +252,9 @@ impl Supervisor {
 
     fn with_next_step(&self, why: &str) -> String {
         let run = self.yard.run_name();
-        format!("{why}; mend it, then go on with POST /api/runs/{run}/generator/start or another /start_rollout")
+        format!(
+            "{why}; mend it, then go on with POST /api/runs/{run}/generator/start or another /start_rollout"
+        )
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod api;
 mod faults;
+mod generators;
 mod guard;
 mod reads;
 mod replay;
