@@ -76,18 +76,19 @@ impl Metas {
 }
 
 impl Generators {
-    /// The `meta_info` of a read: what the run's generator makes of it, or else the built-in one.
+    /// The `meta_info` of a read: what the run's generator makes of it, or else the built-in one, null if there is
+    /// none.
     pub(crate) async fn meta_info(&self, yard: &Yard, granted: &Granted) -> Value {
-        let built_in = || match &granted.meta {
-            Some(meta) => json!(meta),
-            None => json!({}),
-        };
+        let built_in = || json!(granted.meta);
         let Some(line) = self.metas.line(yard.run_name().as_str()) else { return built_in() };
         // Nobody else knows of the lease yet: if the reader goes away while it waits here, it goes back.
         let mut held = Held { yard, lease: Some(granted.lease) };
         let (reply, answer) = oneshot::channel();
         let asked = async {
-            line.asks.send(Ask { lease: granted.lease, reply }).await.map_err(|_| "the run is closing".to_owned())?;
+            line.asks
+                .send(Ask { lease: granted.lease, reply })
+                .await
+                .map_err(|_| "the run is closing".to_owned())?;
             answer.await.map_err(|_| "the run is closing".to_owned())?
         };
         let late = |_| format!("get_group_data_meta_info did not answer within {} s", WITHIN.as_secs_f64());

@@ -209,7 +209,9 @@ async fn rule(
     match generator.review(config, candidates, within).await {
         Ok(rulings) => return Ok(rulings),
         Err(error @ HookError::Unavailable(_)) => return Err(error.to_string()),
-        Err(error) => tracing::warn!(file = %generator.file.display(), "hooks, {} groups: {error}", candidates.len()),
+        Err(error) => {
+            tracing::warn!(file = %generator.file.display(), "hooks, {} groups: {error}", candidates.len())
+        }
     }
     let mut rulings = Vec::with_capacity(candidates.len());
     for candidate in candidates {

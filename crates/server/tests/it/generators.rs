@@ -56,14 +56,14 @@ def pad_group_data(group, group_size): return group
 def get_group_data_meta_info(groups): return {}
 "#;
 
-struct Yard {
-    server: Server,
+pub(crate) struct Yard {
+    pub(crate) server: Server,
     files: TempDir,
 }
 
 impl Yard {
     /// A server with these generator files, and a data set of five instances.
-    fn start(generators: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(generators: &[(&str, &str)]) -> Self {
         let files = TempDir::new().unwrap();
         fs::create_dir(files.path().join("generators")).unwrap();
         let lines: String =
@@ -76,28 +76,28 @@ impl Yard {
         Self { server, files }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.files.path().join(name)
     }
 
-    fn payload(&self, task_type: &str) -> Value {
+    pub(crate) fn payload(&self, task_type: &str) -> Value {
         json!({
             "task_type": task_type, "input_file": self.path("input.jsonl"), "num_repeat_per_sample": "2",
             "remote_engine_url": "http://127.0.0.1:9/v1", "remote_buffer_url": "http://0.0.0.0:8889",
         })
     }
 
-    fn start_rollout(&self, payload: Value) -> Value {
+    pub(crate) fn start_rollout(&self, payload: Value) -> Value {
         let (status, answer) = self.server.post("/start_rollout", payload);
         assert_eq!(status, 200, "{answer}");
         answer["generator"].clone()
     }
 
-    fn run(&self) -> Value {
+    pub(crate) fn run(&self) -> Value {
         self.server.get("/api/runs/default").1
     }
 
-    fn generator(&self) -> Value {
+    pub(crate) fn generator(&self) -> Value {
         self.run()["generator"].clone()
     }
 
@@ -106,7 +106,7 @@ impl Yard {
         self.eventually(state, |run| run["generator"]["state"] == state)["generator"].clone()
     }
 
-    fn eventually(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn eventually(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let run = self.run();
@@ -126,7 +126,7 @@ impl Yard {
             .clone()
     }
 
-    fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         let dir = self.server.dir.take().unwrap();
         let settings = settings(&self.files);
         // The old one must be gone before the new one opens its folder.
@@ -179,7 +179,7 @@ fn is_alive(pid: &Value) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-fn has_line(generator: &Value, part: &str) -> bool {
+pub(crate) fn has_line(generator: &Value, part: &str) -> bool {
     generator["log"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains(part))
 }
 

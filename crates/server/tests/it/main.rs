@@ -5,6 +5,7 @@ mod api;
 mod faults;
 mod generators;
 mod guard;
+mod hooks;
 mod reads;
 mod replay;
 mod server;
