@@ -5,3 +5,4 @@
 mod engines;
 mod examples;
 mod python;
+mod task;
