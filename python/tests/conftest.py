@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 import rollyard
+from generating import generate as generate
 from serving import ROOT
 from serving import serve as serve
 from testengine import engine as engine

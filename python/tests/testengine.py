@@ -21,8 +21,8 @@ class TestEngine:
 
     __test__ = False
 
-    def __init__(self, *flags: str) -> None:
-        command = [str(BINARY), "--listen", "127.0.0.1:0", *flags]
+    def __init__(self, *flags: str, listen: str = "127.0.0.1:0") -> None:
+        command = [str(BINARY), "--listen", listen, *flags]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
@@ -50,8 +50,8 @@ StartEngine: TypeAlias = Callable[..., TestEngine]
 def start_engine() -> Iterator[StartEngine]:
     engines: list[TestEngine] = []
 
-    def start(*flags: str) -> TestEngine:
-        engines.append(TestEngine(*flags))
+    def start(*flags: str, listen: str = "127.0.0.1:0") -> TestEngine:
+        engines.append(TestEngine(*flags, listen=listen))
         return engines[-1]
 
     yield start

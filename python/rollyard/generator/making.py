@@ -57,7 +57,8 @@ class Making:
             planned = self._hand_out(pool)
             # New jobs go first, so that workers have something to do while their last rollouts are written.
             more = pool.has_room and (planned or bool(self._again))
-            self._write([line for event in pool.wait(block=not more) for line in self._take(*event)])
+            events = pool.wait(block=not more and not pool.is_idle)
+            self._write([line for event in events for line in self._take(*event)])
             self._progress.show()
         self._progress.show(last=True)
         return self._progress

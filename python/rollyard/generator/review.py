@@ -22,7 +22,7 @@ Item: TypeAlias = dict[str, Any]
 Hook: TypeAlias = Callable[..., Any]
 Answer: TypeAlias = dict[str, Any]
 
-_SHAPING = ("filter_item", "normalize_group_data", "pad_group_data")
+_SHAPING = {"filter_item", "normalize_group_data", "pad_group_data"}
 _FINISHED_NOT_VALID = "is_valid_group said the group is finished and not valid"
 _UNDECIDED = "is_valid_group said the group is neither finished nor valid, and no more will come"
 
@@ -42,9 +42,8 @@ class Reviewer:
         self._knobs = order.get("defaults") or {}
         self._skip = set(order.get("skip") or ())
         self._hooks: dict[str, Hook] = {name: getattr(module, name) for name in order["hooks"]}
-        if "transform_group" in self._hooks and not any(name in self._hooks for name in _SHAPING):
-            # Whoever transforms whole groups has done all of it.
-            self._skip.update(_SHAPING)
+        # Whoever transforms whole groups, and shapes them no further, has done all of it.
+        self._transforms_alone = "transform_group" in self._hooks and not self._hooks.keys() & _SHAPING
 
     def review(self, group: dict[str, Any]) -> Answer:
         """What becomes of a group; never raises."""
@@ -70,11 +69,14 @@ class Reviewer:
             return verdict
         if "transform_group" in self._hooks:
             items = self._items("transform_group", (instance_id, items), self._task_type)
-        kept = self._filtered(items)
-        if len(kept) < self._valid_items and "filter_item" not in self._skip:
-            return {"too_few_valid": True}
-        rows = self._padded(instance_id, self._normalized(instance_id, kept))
-        return {"rows": [_row(members, row) for row in rows]}
+        if not self._transforms_alone:
+            items = self._filtered(items)
+            if len(items) < self._valid_items:
+                return {"too_few_valid": True}
+            items = self._padded(instance_id, self._normalized(instance_id, items))
+        if not items:
+            raise HookError("no items are left of the group")
+        return {"rows": [_row(members, item) for item in items]}
 
     def _verdict(self, group: dict[str, Any], passed: tuple[str, list[Item]]) -> Answer | None:
         """What speaks against going on with a group."""
@@ -135,10 +137,9 @@ class Reviewer:
             if not rows or len(rows) % size:
                 raise HookError(f"pad_group_data returned {len(rows)} items, not a multiple of {size}")
             return rows
+        # A group that was transformed may have more items than its size, and is not scaled then.
         enough = "transform_group" in self._hooks and len(items) >= size
         if "pad_group_data" in self._skip or enough:
-            if not items:
-                raise HookError("no items are left of the group")
             return items
         pad = hooks.mask_group_data if self._knobs.get("pad") == "mask" else hooks.pad_group_data
         return pad((instance_id, items), size)[1]
