@@ -70,6 +70,12 @@ class ChatClient:
         self._timeout_secs = timeout_secs
         self._connection: http.client.HTTPConnection | None = None
 
+    def __enter__(self) -> ChatClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def create(self, **payload: Any) -> Any:
         """Asks for a completion. `extra_body` goes into the body, and what is `None` is left out."""
         if payload.get("stream"):

@@ -24,6 +24,9 @@ from rollyard.generator.worker import Craft, Made, Note, Task, work
 
 # How long workers have to leave by themselves when all is done.
 LEAVE_SECS = 5.0
+# Open files for each worker, and for everything else.
+FILES_EACH = 3
+FILES_BESIDES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,10 @@ class _Worker:
     ending: int
     job: Job | None = None
 
+    @property
+    def files(self) -> set[int]:
+        return {self.pipe.fileno(), self.ending, self.process.sentinel}
+
 
 class Pool:
     """At most `size` workers. Used by one thread; leaving it ends them all."""
@@ -58,6 +65,7 @@ class Pool:
         self._workers: set[_Worker] = set()
         self._idle: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
+        _allow_files(FILES_EACH * size + FILES_BESIDES)
 
     def __enter__(self) -> Pool:
         return self
@@ -105,7 +113,9 @@ class Pool:
 
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
-        foreign = [ours, *(worker.pipe for worker in self._workers)] if self._forks else []
+        # What a fork takes along of the other workers; a spawned process inherits nothing.
+        foreign = [ours.fileno(), *(file for worker in self._workers for file in worker.files)]
+        foreign = foreign if self._forks else []
         process = self._context.Process(
             target=work, args=(theirs, foreign, os.getpid(), self._craft), name="rollyard generator"
         )
@@ -164,6 +174,19 @@ def _bury(worker: _Worker) -> str:
         return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"was ended by the signal {-code}"
+
+
+def _allow_files(count: int) -> None:
+    """Lifts this process's own limit of open files, which is 1024 in most places, as far as it may."""
+    try:
+        import resource
+    except ImportError:
+        # Not here; nor is there such a limit then.
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _ending(process: BaseProcess) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -73,11 +74,11 @@ class Note:
     text: str
 
 
-def work(pipe: Connection, foreign: list[Connection], parent: int, craft: Craft) -> None:
+def work(pipe: Connection, foreign: list[int], parent: int, craft: Craft) -> None:
     """Answers each `Task` from the pipe with a `Made`, and with any number of `Note` before it."""
-    # Ends of the pipes of other workers, which came along with the fork: they would never see theirs close.
-    for end in foreign:
-        end.close()
+    # Files of other workers, which came along with the fork: while one is open, a pipe does not end.
+    for file in foreign:
+        os.close(file)
     # The parent's handlers came along too. Ctrl-C is for the parent, and ends this process without a word.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -129,18 +130,15 @@ def failed_item(task: Task, sampling_params: dict[str, Any], failure: str) -> by
 
 def wait_for_engine(engine_url: str, note: Callable[[str], object]) -> bool:
     """Waits while nobody answers where the engine should be; whether it had to."""
-    probe = ChatClient(api_url(engine_url), timeout_secs=10.0)
     pause_secs = ENGINE_PAUSE_SECS_FIRST
     waited = False
-    try:
+    with ChatClient(api_url(engine_url), timeout_secs=10.0) as probe:
         while not probe.is_there():
             if not waited:
                 note(f"the engine is gone, waiting for it: {engine_url}")
             waited = True
             time.sleep(pause_secs)
             pause_secs = min(2 * pause_secs, ENGINE_PAUSE_SECS_MAX)
-    finally:
-        probe.close()
     return waited
 
 

@@ -22,9 +22,9 @@ const FAILED: f64 = -1.0;
 /// Attempts at a rollout that breaks for reasons of its own.
 const ATTEMPTS: u32 = 3;
 
-/// A prompt that was answered with status 500 so many times, while others were answered well in between, is what
+/// A prompt that was met with status 500 so many times, with something else answered well in between, is what
 /// breaks the engine.
-const BREAKS_ENGINE: u32 = 8;
+const BREAKS_ENGINE: u32 = 4;
 
 #[derive(Debug)]
 pub(super) struct Maker {
@@ -51,7 +51,7 @@ impl Maker {
                 count(&self.progress.made);
                 Ok(item)
             }
-            Err(EpisodeError::Engine(error)) if is_unfit(&error) => Err(error),
+            Err(EpisodeError::Engine(error)) if Verdict::on_engine(&error) == Verdict::Unfit => Err(error),
             Err(error) => {
                 count(&self.progress.failed);
                 self.progress.failure(format!("{}: {error}", work.uid));
@@ -66,42 +66,44 @@ impl Maker {
     async fn sample(&self, work: &Work) -> Result<Sample, EpisodeError> {
         let (mut attempt, mut outages, mut broke, mut broke_engine) = (0, 0, 0, 0);
         loop {
-            let context = Context {
-                run: Arc::clone(&self.name),
-                task_id: work.group,
-                sample_idx: work.repeat,
-                attempt,
-                is_eval: false,
-                // It fits 31 bits: not every engine takes more.
-                seed: xxh3_64_with_seed(work.uid.as_bytes(), self.seed) >> 33,
-            };
-            attempt += 1;
-            let answers = self.outage.answers();
-            let ended = caught(&self.workflow, &self.engine, &work.instance.data, &context).await;
-            let error = match ended.map(|trajectory| trajectory.and_then(|it| it.samples.into_iter().next()))
-            {
-                Ok(Some(sample)) => {
+            let error = match self.attempt(work, attempt).await {
+                Ok(sample) => {
                     self.outage.answered();
                     return Ok(sample);
                 }
-                Ok(None) => EpisodeError::Workflow("the workflow returned nothing".into()),
                 Err(error) => error,
             };
-            match Verdict::on(&error) {
-                Verdict::Outage => {
-                    let broke_alone = is_internal(&error) && self.outage.answers() > answers;
-                    broke_engine += u32::from(broke_alone);
+            attempt += 1;
+            match (Verdict::on(&error), &error) {
+                (Verdict::Outage, EpisodeError::Engine(reason)) => {
+                    // Every wait ends with an answer to somebody, so the engine was well before each of these.
+                    broke_engine += u32::from(matches!(reason, EngineError::Refused { status: 500, .. }));
                     if broke_engine >= BREAKS_ENGINE {
                         return Err(error);
                     }
                     outages += 1;
                     tracing::debug!(uid = work.uid, %error, outages, "a rollout waits for the engine");
-                    self.outage.wait(&error, outages).await;
+                    self.outage.wait(reason, outages).await;
                 }
-                Verdict::Again if broke + 1 < ATTEMPTS => broke += 1,
-                Verdict::Again | Verdict::Failed | Verdict::Unfit => return Err(error),
+                (Verdict::Again, _) if broke + 1 < ATTEMPTS => broke += 1,
+                _ => return Err(error),
             }
         }
+    }
+
+    async fn attempt(&self, work: &Work, attempt: u32) -> Result<Sample, EpisodeError> {
+        let context = Context {
+            run: Arc::clone(&self.name),
+            task_id: work.group,
+            sample_idx: work.repeat,
+            attempt,
+            is_eval: false,
+            // It fits 31 bits: not every engine takes more.
+            seed: xxh3_64_with_seed(work.uid.as_bytes(), self.seed) >> 33,
+        };
+        let trajectory = caught(&self.workflow, &self.engine, &work.instance.data, &context).await?;
+        let sample = trajectory.and_then(|trajectory| trajectory.samples.into_iter().next());
+        sample.ok_or_else(|| EpisodeError::Workflow("the workflow returned nothing".into()))
     }
 
     fn item(&self, work: &Work, sample: &Sample, error: Option<&EpisodeError>) -> Result<Bytes, String> {
@@ -139,12 +141,4 @@ impl Maker {
         item::write(&mut json, label, sample)?;
         Ok(json.into())
     }
-}
-
-fn is_unfit(error: &EngineError) -> bool {
-    matches!(error, EngineError::NotExact { .. } | EngineError::Closed)
-}
-
-fn is_internal(error: &EpisodeError) -> bool {
-    matches!(error, EpisodeError::Engine(EngineError::Refused { status: 500, .. }))
 }

@@ -1,26 +1,23 @@
 //! The task itself: problems in, scored rollouts out.
 //!
-//! A plan is fed through a short channel, so many rollouts are under way as may be, and a writer takes what is
-//! finished. Nothing grows with the data set but the data set.
-
-use serde_json::value::to_raw_value;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{JoinError, JoinSet, spawn_blocking};
-use tokio_util::sync::CancellationToken;
+//! Here it is checked and put together: the problems, an engine that is there, and a tokenizer if there is one.
 
 use rollyard_core::rollout::NO_VERSION;
 use rollyard_core::tokens::Tokenizer;
+use serde_json::value::to_raw_value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio_util::sync::CancellationToken;
 
 use super::input::{self, Input, InputError};
 use super::maker::Maker;
-use super::outage::Outage;
+use super::outage::{Outage, reach};
 use super::payload::{PayloadError, StartPayload};
-use super::plan::{Plan, Work};
-use super::progress::{Counts, Progress, UnderWay};
+use super::plan::Plan;
+use super::progress::{Counts, Progress};
 use super::shelf::{Refused, Shelf, ShelfError};
-use super::writer::{Finished, Writer};
+use super::window::Window;
 use crate::clients::{Dialect, EngineConfig, HttpEngine, unique_name};
 use crate::generate::{Engine, EngineError};
 use crate::reward::MathsReward;
@@ -28,10 +25,6 @@ use crate::workflow::SingleTurn;
 
 /// Rollouts under way at once, unless the payload wants more.
 const CONCURRENT: u32 = 1024;
-/// Rollouts that are finished and wait for the shelf, beside those under way.
-const UNWRITTEN: usize = 1024;
-/// Rollouts that are ready to be begun.
-const FED: usize = 256;
 
 #[derive(Debug)]
 pub struct MathTask {
@@ -52,6 +45,8 @@ pub enum TaskError {
     Shelf(#[from] ShelfError),
     #[error("the yard refused {times} rollouts in a row, the last because {refused}")]
     Refused { times: u32, refused: Refused },
+    #[error("all of the first {times} rollouts failed, the last one so: {error}")]
+    AllFailed { times: u64, error: String },
     #[error("the task broke: {0}")]
     Broke(#[from] JoinError),
 }
@@ -84,6 +79,7 @@ impl MathTask {
     }
 
     /// Until every rollout is on the shelf, or `stop` is cancelled. An engine that is away is waited for.
+    /// The progress is that of this run alone, and new.
     pub async fn run(
         self,
         shelf: Arc<dyn Shelf>,
@@ -93,84 +89,17 @@ impl MathTask {
         let path = self.payload.input_file.clone();
         let input = Arc::new(spawn_blocking(move || Input::read(&path)).await??);
         let plan = Plan::new(input, &self.payload);
+        progress.begin(plan.total());
         let (maker, exact) = tokio::select! {
             maker = self.maker(&progress) => maker?,
             () = stop.cancelled() => {
                 return Ok(Summary { counts: progress.counts(), stopped: true, exact: false });
             }
         };
-        let stopped = self.make_all(plan, Arc::new(maker), shelf, &stop).await?;
-        Ok(Summary { counts: progress.counts(), stopped, exact })
-    }
-
-    /// Whether it was stopped before the end. What is finished is written, however it ends.
-    async fn make_all(
-        &self,
-        plan: Plan,
-        maker: Arc<Maker>,
-        shelf: Arc<dyn Shelf>,
-        stop: &CancellationToken,
-    ) -> Result<bool, TaskError> {
-        let (feed, fed) = mpsc::channel(FED);
-        let (finish, finished) = mpsc::unbounded_channel();
-        let progress = || Arc::clone(&maker.progress);
-        let mut stages = JoinSet::new();
-        stages.spawn(plan.feed(Arc::clone(&shelf), progress(), feed));
-        stages.spawn(Writer { shelf, progress: progress(), stop: stop.clone() }.run(finished));
-        let ended = self.begin_all(&maker, fed, finish, &mut stages, stop).await;
-        while let Some(stage) = stages.join_next().await {
-            stage??;
-        }
-        ended
-    }
-
-    /// Begins a rollout whenever there is room, until there are no more. None is under way when this returns.
-    async fn begin_all(
-        &self,
-        maker: &Arc<Maker>,
-        mut fed: mpsc::Receiver<Work>,
-        finish: mpsc::UnboundedSender<Finished>,
-        stages: &mut JoinSet<Result<(), TaskError>>,
-        stop: &CancellationToken,
-    ) -> Result<bool, TaskError> {
-        let at_once = self.at_once();
-        let room = Arc::new(Semaphore::new(at_once + UNWRITTEN));
-        let mut under_way: JoinSet<Result<(), EngineError>> = JoinSet::new();
-        let mut all_begun = false;
-        let ended = loop {
-            if all_begun && under_way.is_empty() {
-                break Ok(false);
-            }
-            let next = async { (Arc::clone(&room).acquire_owned().await.ok(), fed.recv().await) };
-            tokio::select! {
-                () = stop.cancelled() => break Ok(true),
-                Some(stage) = stages.join_next() => if let Err(error) = stage.map_err(TaskError::from).flatten() {
-                    break Err(error);
-                },
-                Some(made) = under_way.join_next() => match made {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => break Err(error.into()),
-                    Err(error) => break Err(error.into()),
-                },
-                next = next, if !all_begun && under_way.len() < at_once => match next {
-                    (Some(place), Some(work)) => {
-                        let (maker, finish) = (Arc::clone(maker), finish.clone());
-                        under_way.spawn(async move {
-                            let counted = UnderWay::begin(&maker.progress);
-                            let item = maker.make(&work).await?;
-                            drop(counted);
-                            // A writer that is gone has said why.
-                            let _gone = finish.send((item, place));
-                            Ok(())
-                        });
-                    }
-                    _ => all_begun = true,
-                },
-            }
-        };
-        // Dropping a request cancels it on the engine too.
-        under_way.shutdown().await;
-        ended
+        let window = Window { maker: Arc::new(maker), shelf, at_once: self.at_once() };
+        window.make_all(plan, &stop).await?;
+        let counts = progress.counts();
+        Ok(Summary { stopped: counts.left() > 0, counts, exact })
     }
 
     fn at_once(&self) -> usize {
@@ -185,8 +114,7 @@ impl MathTask {
     /// Waits for the engine. Also whether its tokens are exact.
     async fn maker(&self, progress: &Arc<Progress>) -> Result<(Maker, bool), TaskError> {
         let mut config = self.engine_config();
-        config.dialect = Outage::new(config.clone(), Arc::clone(progress)).reach().await;
-        progress.goes_on();
+        config.dialect = reach(&config, progress).await;
         let tokenizer = self.tokenizer(config.dialect).await?;
         let exact = tokenizer.is_some();
         let engine = HttpEngine::new(config.clone())?;

@@ -19,6 +19,7 @@ mod writer;
 
 mod math;
 mod progress;
+mod window;
 
 pub use input::InputError;
 pub use math::{MathTask, Summary, TaskError};

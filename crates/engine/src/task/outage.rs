@@ -4,22 +4,19 @@
 //! nothing to do with the problem it was asked, and the rollout is made when it is back. Only what the engine
 //! says about this very prompt is the prompt's fault. So an outage never becomes data.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-use tokio::sync::Mutex;
-use tokio::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::progress::Progress;
 use crate::clients::backoff::Backoff;
-use crate::clients::{Dialect, EngineConfig, find_dialect};
+use crate::clients::{Dialect, EngineConfig, check, find_dialect};
 use crate::episode::EpisodeError;
 use crate::generate::EngineError;
 
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(200), most: Duration::from_secs(10) };
 
-/// An engine that was well so recently is not asked again how it is.
-const RECENTLY: Duration = Duration::from_secs(1);
+/// A few tokens take no longer, unless nobody is served.
+const TRIAL_SECS: f64 = 60.0;
 
 /// What an error says about the engine and about the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +40,7 @@ impl Verdict {
         }
     }
 
-    fn on_engine(error: &EngineError) -> Self {
+    pub(super) fn on_engine(error: &EngineError) -> Self {
         match error {
             EngineError::Unreachable { .. }
             | EngineError::Timeout { .. }
@@ -60,62 +57,82 @@ impl Verdict {
     }
 }
 
+/// Asks an engine how it is spoken to, until it says so.
+pub(super) async fn reach(config: &EngineConfig, progress: &Progress) -> Dialect {
+    let mut failed = 0;
+    loop {
+        match find_dialect(config).await {
+            Ok(dialect) => {
+                progress.goes_on();
+                return dialect;
+            }
+            Err(error) => tell(progress, config, &error),
+        }
+        failed += 1;
+        tokio::time::sleep(BACKOFF.after(failed)).await;
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Outage {
     config: EngineConfig,
     progress: Arc<Progress>,
-    /// When the engine last said that it is there. Who holds it asks for all others.
+    /// When the engine last answered anybody.
     well_at: Mutex<Option<Instant>>,
-    answers: AtomicU64,
+    /// Who holds it tries the engine for all who wait.
+    trying: tokio::sync::Mutex<()>,
 }
 
 impl Outage {
     pub(super) fn new(config: EngineConfig, progress: Arc<Progress>) -> Self {
-        Self { config, progress, well_at: Mutex::default(), answers: AtomicU64::new(0) }
-    }
-
-    /// Rollouts that the engine answered so far.
-    pub(super) fn answers(&self) -> u64 {
-        self.answers.load(Ordering::Relaxed)
+        let config = EngineConfig { request_timeout_secs: TRIAL_SECS, ..config };
+        Self { config, progress, well_at: Mutex::default(), trying: tokio::sync::Mutex::default() }
     }
 
     pub(super) fn answered(&self) {
-        self.answers.fetch_add(1, Ordering::Relaxed);
+        *self.well_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.progress.goes_on();
     }
 
-    /// After a rollout failed `times` in a row: until it is worth another try.
-    pub(super) async fn wait(&self, error: &EpisodeError, times: u32) {
-        self.tell(error);
+    /// After a rollout failed `times` in a row: until the engine has answered somebody since.
+    pub(super) async fn wait(&self, error: &EngineError, times: u32) {
+        let failed_at = Instant::now();
+        tell(&self.progress, &self.config, error);
         tokio::time::sleep(BACKOFF.after(times)).await;
-        let mut well_at = self.well_at.lock().await;
-        if well_at.is_none_or(|at| at.elapsed() > RECENTLY) {
-            self.reach().await;
-            *well_at = Some(Instant::now());
-        }
-    }
-
-    /// Asks until the engine says what it is.
-    pub(super) async fn reach(&self) -> Dialect {
+        let _trying = self.trying.lock().await;
         let mut failed = 0;
-        loop {
-            match find_dialect(&self.config).await {
-                Ok(dialect) => return dialect,
-                Err(error) => self.tell(&error.into()),
+        while !self.was_well_after(failed_at) {
+            // One short generation: a server may be up and its engine not.
+            match check(self.config.clone(), Some(self.config.dialect)).await {
+                Err(error) if speaks_of_all(&error) => {
+                    tell(&self.progress, &self.config, &error);
+                    failed += 1;
+                    tokio::time::sleep(BACKOFF.after(failed)).await;
+                }
+                // Not every server likes the question; one that says so is there.
+                Ok(_) | Err(_) => self.answered(),
             }
-            failed += 1;
-            tokio::time::sleep(BACKOFF.after(failed)).await;
         }
     }
 
-    fn tell(&self, error: &EpisodeError) {
-        let url = self.config.urls.first().map_or("", String::as_str);
-        let what = match error {
-            EpisodeError::Engine(EngineError::Unreachable { .. }) => "engine unreachable",
-            _ => "engine in trouble",
-        };
-        self.progress.waits_for(format!("{what}: {url}: {error}"));
+    fn was_well_after(&self, moment: Instant) -> bool {
+        self.well_at.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at > moment)
     }
+}
+
+/// Whether a trial's error is one that every prompt would meet.
+fn speaks_of_all(error: &EngineError) -> bool {
+    let has_no_such_call = matches!(error, EngineError::Refused { status: 404 | 405, .. });
+    Verdict::on_engine(error) == Verdict::Outage && !has_no_such_call
+}
+
+fn tell(progress: &Progress, config: &EngineConfig, error: &EngineError) {
+    let url = config.urls.first().map_or("", String::as_str);
+    let what = match error {
+        EngineError::Unreachable { .. } => "engine unreachable",
+        _ => "engine in trouble",
+    };
+    progress.waits_for(format!("{what}: {url}: {error}"));
 }
 
 #[cfg(test)]

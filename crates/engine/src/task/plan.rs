@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tokio::sync::mpsc::Sender;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -56,7 +55,7 @@ impl Plan {
         }
     }
 
-    fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.input.len() as u64 * u64::from(self.epochs.get()) * u64::from(self.repeats.get())
     }
 
@@ -80,7 +79,6 @@ impl Plan {
         progress: Arc<Progress>,
         work: Sender<Work>,
     ) -> Result<(), TaskError> {
-        progress.total.store(self.total(), Ordering::Relaxed);
         let repeats = self.repeats.get() as usize;
         for epoch in 0..self.epochs.get() {
             let mut order = self.order(epoch);

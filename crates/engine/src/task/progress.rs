@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Counts of one task, shared with whoever shows them.
 #[derive(Debug, Default)]
 pub struct Progress {
-    pub(super) total: AtomicU64,
+    total: AtomicU64,
     pub(super) skipped: AtomicU64,
     pub(super) known: AtomicU64,
     pub(super) made: AtomicU64,
@@ -74,6 +74,16 @@ impl Progress {
         self.counts().line()
     }
 
+    pub(super) fn begin(&self, total: u64) {
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Rollouts that failed before any was made.
+    pub(super) fn failed_first(&self) -> u64 {
+        let is_first = self.made.load(Ordering::Relaxed) == 0;
+        if is_first { self.failed.load(Ordering::Relaxed) } else { 0 }
+    }
+
     pub(super) fn waits_for(&self, what: String) {
         self.trouble().waits_for = Some(what);
     }
@@ -93,6 +103,11 @@ impl Progress {
 }
 
 impl Counts {
+    /// Rollouts that nothing has become of yet.
+    pub fn left(&self) -> u64 {
+        self.total.saturating_sub(self.skipped + self.known + self.written + self.refused)
+    }
+
     pub fn line(&self) -> String {
         let Self { total, skipped, known, failed, written, refused, in_flight, last_error, .. } = self;
         let mut line = format!("{} of {total} rollouts done", skipped + known + written);

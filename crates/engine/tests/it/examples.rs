@@ -8,7 +8,7 @@ use std::path::Path;
 mod single_turn;
 
 /// The folder of a small model that speaks ChatML.
-fn model() -> tempfile::TempDir {
+pub(crate) fn model() -> tempfile::TempDir {
     let fixtures = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../core/tests/fixtures"));
     let dir = tempfile::tempdir().unwrap();
     for (from, to) in [

@@ -61,11 +61,13 @@ async fn live_as_process(
     let (yard, log) = (&supervisor.yard, Arc::clone(&supervisor.log));
     let mut payload = work.payload.clone();
     fill_in_buffer_url(&mut payload, &generators.own_url(yard.run_name()));
-    if resumes {
-        // It gives its rollouts new names, so what it had of a group cannot be completed.
+    if matches!(yard.ask(|ledger| ledger.generator().is_some()).await, Ok(true)) {
+        // A generator gives its rollouts new names, so what the last one had of a group cannot be completed.
         if let Err(error) = yard.run(Command::DropOpen).await {
             return End::Crashed(format!("its unfinished groups could not be taken out: {error}"));
         }
+    }
+    if resumes {
         match skip_finished(&mut payload, yard).await {
             Ok(0) => {}
             Ok(count) => log.push(&format!("generator: {count} groups are finished and are not made again")),

@@ -222,20 +222,21 @@ impl Generators {
     }
 
     fn publish(&self, found: Vec<Found>) {
-        for found in &found {
-            match found {
+        let mut known = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        for new in found.iter().filter(|new| !known.iter().any(|old| is_same(old, new))) {
+            match new {
                 Ok(generator) => {
                     let hooks: Vec<&str> = generator.hooks.iter().map(|hook| hook.name()).collect();
                     let hooks = if hooks.is_empty() { "none".to_owned() } else { hooks.join(", ") };
-                    let wins =
-                        if generator.task_type == BUILT_IN { " (in place of the built-in task)" } else { "" };
+                    let is_built_in = generator.task_type == BUILT_IN;
+                    let wins = if is_built_in { " (in place of the built-in task)" } else { "" };
                     let (task_type, file) = (&generator.task_type, generator.file.display());
                     tracing::info!("generator for task {task_type}{wins}, hooks {hooks}: {file}");
                 }
                 Err(problem) => tracing::warn!("generator file not used: {problem}"),
             }
         }
-        *self.found.write().unwrap_or_else(PoisonError::into_inner) = found;
+        *known = found;
     }
 
     /// What a file's functions print belongs to the runs that use it.
@@ -302,5 +303,13 @@ impl Generators {
         };
         let known = self.task_types().join(", ");
         format!("task_type {task_type:?} is unknown; known are: {known}{problems}")
+    }
+}
+
+fn is_same(one: &Found, other: &Found) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Arc::ptr_eq(one, other),
+        (Err(one), Err(other)) => one == other,
+        _ => false,
     }
 }

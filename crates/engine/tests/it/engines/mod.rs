@@ -69,7 +69,7 @@ fn assert_paired(response: &ModelResponse, versions: &[i32]) {
 }
 
 /// Waits until it is so, which must be soon.
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
         assert!(Instant::now() < deadline, "never came to be: {what}");
