@@ -41,6 +41,8 @@ pub(super) struct RunAnswer {
     /// What can be drawn, in a run that samples.
     pool: Option<PoolAnswer>,
     open_groups: usize,
+    /// Groups that the hooks of the run's generator are asked about.
+    posed_groups: usize,
     ready_groups: usize,
     leases_out: usize,
     /// Steps that a rewind can go back to.
@@ -94,6 +96,7 @@ pub(super) async fn describe(app: &App, yard: &Yard) -> Result<RunAnswer, ApiErr
         version: ledger.version(),
         pool: PoolAnswer::of(ledger),
         open_groups: ledger.open_groups(),
+        posed_groups: ledger.posed_groups(),
         ready_groups: ledger.ready_groups(),
         leases_out: ledger.leases_out(),
         commits: ledger.commits().to_vec(),

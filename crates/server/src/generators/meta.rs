@@ -78,7 +78,7 @@ impl Metas {
 impl Generators {
     /// The `meta_info` of a read: what the run's generator makes of it, or else the built-in one, null if there is
     /// none.
-    pub(crate) async fn meta_info(&self, yard: &Yard, granted: &Granted) -> Value {
+    pub(crate) async fn meta_info(self: &Arc<Self>, yard: &Yard, granted: &Granted) -> Value {
         let built_in = || json!(granted.meta);
         let Some(line) = self.metas.line(yard.run_name().as_str()) else { return built_in() };
         // Nobody else knows of the lease yet: if the reader goes away while it waits here, it goes back.

@@ -255,17 +255,8 @@ impl Generators {
     }
 
     /// Something that concerns a run's generator: on the ledger, and in its log.
-    async fn tell(&self, yard: &Yard, told: &str) {
-        match self.supervisor(yard.run_name().as_str()) {
-            Some(supervisor) => supervisor.note(None, told.to_owned()).await,
-            None => {
-                tracing::warn!(target: "generator", run = %yard.run_name(), "{told}");
-                let noted = yard.run(Command::Note { state: None, told: told.to_owned() }).await;
-                if let Err(error) = noted {
-                    tracing::warn!(run = %yard.run_name(), "what happened to the generator is not noted: {error}");
-                }
-            }
-        }
+    async fn tell(self: &Arc<Self>, yard: &Yard, told: &str) {
+        self.supervisor_of(yard).note(None, told.to_owned()).await;
     }
 
     /// Goes on with the generator of a run that was running when the server ended.

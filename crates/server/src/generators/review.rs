@@ -199,7 +199,7 @@ fn candidate(yard: &Yard, posed: PosedGroup) -> Result<Candidate, Unread> {
     Ok(Candidate { posed, items })
 }
 
-/// What the hooks say of each, or why they cannot be asked.
+/// What the hooks say of each, or of as many as they could be asked about; or why of none.
 async fn rule(
     generator: &Generator,
     config: &RunConfig,
@@ -217,7 +217,9 @@ async fn rule(
     for candidate in candidates {
         rulings.push(match generator.review(config, std::slice::from_ref(candidate), within).await {
             Ok(mut one) => one.pop().unwrap_or(Ruling::Waiting),
-            Err(error @ HookError::Unavailable(_)) => return Err(error.to_string()),
+            Err(error @ HookError::Unavailable(_)) if rulings.is_empty() => return Err(error.to_string()),
+            // What was said so far holds; the others stay posed.
+            Err(HookError::Unavailable(_)) => break,
             Err(error) => Ruling::Drop { reason: DropReason::HookFailed, why: Some(error.to_string()) },
         });
     }

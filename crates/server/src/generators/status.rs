@@ -48,8 +48,11 @@ impl Noted {
         let state = ledger.generator().map(|known| (known.state.name(), known.at.0, known.told.to_string()));
         let start: Option<Map<String, Value>> =
             ledger.start().and_then(|start| serde_json::from_str(start).ok());
-        let task_type = start.as_ref().and_then(|start| start.get("task_type")?.as_str());
-        Self { state, task_type: task_type.map(str::to_owned) }
+        let started = start.as_ref().and_then(|start| start.get("task_type")?.as_str());
+        // A run that was never started may still leave its groups to a generator's hooks.
+        let config = ledger.config();
+        let hooked = config.is_hooked().then_some(config.task_type.as_str());
+        Self { state, task_type: started.or(hooked).map(str::to_owned) }
     }
 }
 
