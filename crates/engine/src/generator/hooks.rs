@@ -108,8 +108,16 @@ impl Generator {
         // Waits for a process that is being replaced: its start is not the hooks' time.
         let load = self.host.load(Load::Function { path: function.to_owned() }).await;
         let handle = load.map_err(|error| HookError::Unavailable(error.to_string()))?;
-        let late = |_| HookError::Hangs { secs: within.as_secs_f64() };
-        Ok(timeout(within, self.host.call(handle, arguments)).await.map_err(late)??)
+        let pids = self.host.vouch();
+        let outcome = timeout(within, self.host.call(handle, arguments)).await;
+        // The next call must not meet a process that hangs or is about to end.
+        if !matches!(outcome, Ok(Ok(_) | Err(HostError::Raised { .. }))) {
+            self.host.replace(&pids).await;
+        }
+        match outcome {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(HookError::Hangs { secs: within.as_secs_f64() }),
+        }
     }
 }
 

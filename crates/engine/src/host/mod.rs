@@ -164,6 +164,22 @@ impl Host {
         self.shift.workers().iter().map(|worker| worker.pid).collect()
     }
 
+    /// Whatever ends the workers that are up now, it is what they were given to do: their successors start at once.
+    pub fn vouch(&self) -> Vec<u32> {
+        let workers = self.shift.workers();
+        workers.iter().for_each(|worker| worker.vouch());
+        workers.iter().map(|worker| worker.pid).collect()
+    }
+
+    /// Ends these workers, whatever they are doing, and returns when none of them gets work any more. Others take their
+    /// place.
+    pub async fn replace(&self, pids: &[u32]) {
+        for pid in pids {
+            process::end_group(*pid);
+        }
+        self.shift.until_gone(pids).await;
+    }
+
     /// Ends all workers, and returns when they have ended.
     pub async fn close(&self) {
         self.shift.close().await;

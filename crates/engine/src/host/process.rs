@@ -95,6 +95,10 @@ impl Worker {
         self.answered.load(Ordering::Relaxed) > 0
     }
 
+    pub(super) fn vouch(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The reply to the start.
     pub(super) fn ready(&self) -> Pending<'_> {
         self.expect(0)
@@ -209,7 +213,7 @@ impl Running {
 }
 
 /// Ends what the worker left behind, and the worker if it is still there.
-fn end_group(pid: u32) {
+pub(super) fn end_group(pid: u32) {
     let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(group) = group {
         // Mostly there is nobody left.

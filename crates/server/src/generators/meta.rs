@@ -7,12 +7,12 @@
 
 use bytes::Bytes;
 use rollyard_core::ids::LeaseNo;
-use rollyard_core::ledger::{Event, Ledger};
+use rollyard_core::ledger::{Event, Ledger, Uid};
 use rollyard_core::pipeline::{Meta, MetaInfo};
 use rollyard_core::run_config::RunConfig;
 use rollyard_store::yard::{Granted, News, Yard, YardError};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -209,6 +209,8 @@ enum Heard {
 /// Raw rollouts by instance, since the last read and in the leases that are out.
 #[derive(Debug, Default)]
 struct Arrivals {
+    /// Those that were there at the beginning: news of them may still be on its way.
+    known: HashSet<Uid>,
     since: Arrived,
     taken: HashMap<LeaseNo, Arrived>,
 }
@@ -228,15 +230,16 @@ impl Arrivals {
             .ask(|ledger: &Ledger| {
                 let unread = ledger.groups().filter(|(_, group)| group.is_held());
                 let rollouts = unread.flat_map(|(_, group)| {
-                    group.rollouts.iter().map(|rollout| (group.instance.clone(), rollout.place))
+                    group.rollouts.iter().map(|rollout| (group.instance.clone(), rollout.place, rollout.uid))
                 });
                 rollouts.collect::<Vec<_>>()
             })
             .await?;
+        let known = held.iter().map(|(_, _, uid)| *uid).collect();
         let yard = yard.clone();
         let read = tokio::task::spawn_blocking(move || {
             let mut since = Arrived::default();
-            for (instance, place) in held {
+            for (instance, place, _) in held {
                 // One that is gone meanwhile is missing in a statistic, and nowhere else.
                 if let Ok(payload) = yard.payload(place) {
                     since.add(&instance, payload);
@@ -244,12 +247,13 @@ impl Arrivals {
             }
             since
         });
-        Ok(Self { since: read.await.unwrap_or_default(), taken: HashMap::new() })
+        Ok(Self { known, since: read.await.unwrap_or_default(), taken: HashMap::new() })
     }
 
     fn hear(&mut self, news: &News) -> Heard {
         for event in news.events.iter() {
             match event {
+                Event::Admitted(new) if self.known.remove(&Uid::of(&new.uid)) => {}
                 Event::Admitted(new) => self.since.add(&new.instance, news.payload.clone()),
                 Event::Leased { lease, .. } => {
                     self.taken.insert(*lease, std::mem::take(&mut self.since));
