@@ -22,7 +22,7 @@ def books(url: str) -> dict[str, int]:
 
 
 def test_a_training_step_gets_every_group_once(serve: Serve) -> None:
-    url = serve().url
+    url = serve("--allow-task-type", "math").url
     started = trainer.start_rollout(url, task_type="math", num_repeat_per_sample="4", num_process=8)
     assert started["message"] == "Rollout started"
 

@@ -6,7 +6,8 @@
 //! by [`command`]. Where they are Python's, a [`host`] runs them in processes of its own, what a workflow [`returned`]
 //! becomes a trajectory, and [`stats`] are what it recorded. A [`group`] is a prompt's episodes side by side, and the
 //! [`executor`] begins as many groups as will still be fresh when they are read. What was made goes back to the
-//! caller or to a [`sink`]. A [`task`] is all of it in one: a file in, rollouts on a shelf.
+//! caller or to a [`sink`]. A [`task`] is all of it in one: a file in, rollouts on a shelf. A [`generator`] is a
+//! file of the user's that does the same.
 
 pub mod generate;
 
@@ -20,6 +21,7 @@ pub mod workflow;
 pub mod command;
 pub mod host;
 mod http;
+pub mod lines;
 pub mod returned;
 pub mod stats;
 
@@ -29,3 +31,5 @@ pub mod group;
 pub mod sink;
 
 pub mod task;
+
+pub mod generator;

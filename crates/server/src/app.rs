@@ -11,6 +11,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::error::ApiError;
+use crate::generators::Generators;
 use crate::metrics::Metrics;
 use crate::runs::{DEFAULT_RUN, Runs};
 use crate::settings::Settings;
@@ -22,6 +23,7 @@ pub struct App {
     pub(crate) runs: Arc<Runs>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) generators: Arc<Generators>,
     /// Cancelled when the server is told to stop, so that nobody waits for groups any longer.
     pub(crate) stopping: CancellationToken,
 }
@@ -35,7 +37,9 @@ struct Description;
 
 impl App {
     pub fn new(runs: Arc<Runs>, settings: Settings, stopping: CancellationToken) -> Self {
-        Self { runs, settings: Arc::new(settings), metrics: Arc::default(), stopping }
+        let settings = Arc::new(settings);
+        let generators = Generators::new(Arc::clone(&settings), stopping.clone());
+        Self { runs, settings, metrics: Arc::default(), generators, stopping }
     }
 
     /// All routes. The buffer calls also stand under `/runs/{run}`, so that a client that knows only a base

@@ -2,7 +2,8 @@
 //!
 //! A request passes the [`guard`] (token, host, origin), reaches a handler in [`slime`] or [`api`], which asks
 //! the yard of its run, opened by [`runs`]. What a read hands out travels through [`deliver`], which acks or
-//! returns the lease by what [`connection`] saw of the reader. [`serve`] is the loop around all of it.
+//! returns the lease by what [`connection`] saw of the reader. [`generators`] are what the server runs by itself to
+//! have rollouts made. [`serve`] is the loop around all of it.
 
 pub mod runs;
 pub mod settings;
@@ -14,6 +15,7 @@ mod columns;
 mod connection;
 mod deliver;
 mod error;
+mod generators;
 mod guard;
 mod metrics;
 mod page;

@@ -211,10 +211,10 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     for yard in app.runs.all() {
         let run = yard.run_name().to_string();
         let seen = yard.ask(|ledger| {
-            let groups = (ledger.open_groups(), ledger.ready_groups());
+            let groups = (ledger.open_groups(), ledger.posed_groups(), ledger.ready_groups());
             (ledger.books().clone(), groups, ledger.replay_stats())
         });
-        let (books, (open, ready), replay) = seen.await?;
+        let (books, (open, posed, ready), replay) = seen.await?;
         if let Some(stats) = replay {
             pools.note(&run, &stats, now_secs);
         }
@@ -230,6 +230,7 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
         set(&bytes, "leased", books.leased_bytes);
         set(&bytes, "retained", books.retained_bytes);
         set(&groups, "open", open as u64);
+        set(&groups, "posed", posed as u64);
         set(&groups, "ready", ready as u64);
         for reason in DropReason::ALL {
             let count = books.dropped.get(&reason).copied().unwrap_or_default();

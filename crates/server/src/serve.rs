@@ -37,8 +37,11 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     let stopping = app.stopping.clone();
     let tasks = TaskTracker::new();
     let graceful = GracefulShutdown::new();
+    let local = listener.local_addr()?;
+    let generators = Arc::clone(&app.generators);
+    generators.begin(local, &app.runs);
     let handler = Handler {
-        guard: Guard::new(&app.settings, listener.local_addr()?),
+        guard: Guard::new(&app.settings, local),
         router: app.clone().router(),
         app,
         tasks: tasks.clone(),
@@ -66,6 +69,9 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     tasks.close();
     if tokio::time::timeout(FINISH_WITHIN, tasks.wait()).await.is_err() {
         tracing::warn!("some leases could not be settled in time; they go back when they expire");
+    }
+    if tokio::time::timeout(FINISH_WITHIN, generators.end()).await.is_err() {
+        tracing::warn!("some generators did not end in time, and are killed");
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! What a server is told when it starts. Runs have their own knobs; these are about listening.
 
+use rollyard_engine::generator::folder::IMPORT_WITHIN;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -10,8 +12,16 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// Folders that a path in a request may point into.
     pub roots: Vec<PathBuf>,
-    /// Task types that `/start_rollout` knows, besides `math` and `default`.
+    /// Task types whose rollouts come from outside, besides `default`.
     pub task_types: Vec<String>,
+    /// The folder of generator files.
+    pub generators: Option<PathBuf>,
+    /// The interpreter that runs them; `ROLLYARD_PYTHON`, else `python3`, if left out.
+    pub python: Option<PathBuf>,
+    /// How often a generator that crashes is started again without having written anything.
+    pub generator_restarts: u32,
+    /// A generator file that is not imported by then is of no use.
+    pub import_within: Duration,
     /// Longest body of a request, and longest line of a bulk write.
     pub body_bytes_max: usize,
     pub compress_answers: CompressAnswers,
@@ -33,6 +43,10 @@ impl Default for Settings {
             hosts: Vec::new(),
             roots: Vec::new(),
             task_types: Vec::new(),
+            generators: None,
+            python: None,
+            generator_restarts: 5,
+            import_within: IMPORT_WITHIN,
             body_bytes_max: 64 << 20,
             compress_answers: CompressAnswers::Remote,
         }

@@ -114,7 +114,8 @@ async fn take(app: &App, yard: Yard, asked: Asked) -> Result<Response, ApiError>
             .into_response());
     };
     let count: usize = granted.groups.iter().map(|group| group.rows.len()).sum();
-    let frameset = list_of_rows(&format!("Read {count} items"), &granted.meta)?;
+    let meta = app.generators.meta_info(&yard, &granted).await;
+    let frameset = list_of_rows(&format!("Read {count} items"), &Some(meta).filter(|meta| !meta.is_null()))?;
     let deadline = Instant::now() + Duration::from_secs_f64(lease_secs);
     let receipt = Receipt { yard: yard.clone(), lease: granted.lease, auto: true, deadline };
     let parts = granted.groups.into_iter().map(Part::Group);

@@ -1,8 +1,8 @@
 //! `/start_rollout`: a trainer says what it wants generated, and with it the knobs of its run.
 //!
-//! The knobs are set and the payload is kept with the run. The rollouts themselves come from outside: a
-//! generator that writes to `/buffer/write`. A second start is the first one again, not a new beginning:
-//! nothing that is held is dropped.
+//! The knobs are set, the payload is kept with the run, and whoever makes the rollouts of that task is started: a
+//! generator file, the built-in task, or somebody outside who writes to `/buffer/write`. A second start is the first
+//! one again, not a new beginning: nothing that is held is dropped, and a generator that runs goes on.
 
 use axum::Json;
 use axum::extract::{RawPathParams, State};
@@ -10,15 +10,19 @@ use axum::response::{IntoResponse, Response};
 use rollyard_core::ids::RunName;
 use rollyard_core::ledger::Command;
 use rollyard_core::run_config::{KNOBS, RunConfig};
+use rollyard_engine::generator::Hook;
+use rollyard_engine::task::{MathTask, StartPayload, TaskError};
+use rollyard_store::yard::Yard;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 use crate::App;
 use crate::body::Object;
 use crate::error::{ApiError, ErrorAnswer};
+use crate::generators::{Maker, Started, is_same_work};
 use crate::runs::DEFAULT_RUN;
 
-/// Configure a run for a task. Idempotent; what the run holds stays.
+/// Configure a run for a task and start its generator. Idempotent; what the run holds stays.
 #[utoipa::path(post, path = "/start_rollout", tag = "buffer", request_body = Value,
     responses((status = 200, body = Value), (status = 400, body = ErrorAnswer)))]
 pub(crate) async fn start_rollout(
@@ -39,22 +43,24 @@ pub(crate) async fn start_rollout(
         }
     };
     let run = RunName::try_from(name)?;
-    check_task_type(&payload, &app.settings.task_types)?;
-    if let Some(file) = payload.get("input_file") {
-        let (file, roots) = (file.clone(), app.settings.roots.clone());
-        tokio::task::spawn_blocking(move || check_input_file(&file, &roots))
-            .await
-            .map_err(|error| ApiError::bad("unreadable_input_file", error.to_string()))??;
-    }
+    let maker = check(&app, &payload).await?;
 
-    let changes = knobs(&payload);
-    let yard = match app.runs.find(run.as_str()) {
+    let known = app.runs.find(run.as_str());
+    let (current, last) = match &known {
+        Ok(yard) => yard.ask(|ledger| (ledger.config().to_map(), ledger.start().map(str::to_owned))).await?,
+        Err(_) => (Map::new(), None),
+    };
+    let changes = knobs(&payload, &maker, &current, app.runs.defaults());
+    let yard = match known {
         Ok(yard) => yard,
         Err(_) => create(&app, run, app.runs.defaults().patched(&changes)?).await?.0,
     };
-    let start = Some(Value::Object(payload).to_string());
+    let start = Some(Value::Object(payload.clone()).to_string());
     let done = yard.run(Command::Configure { changes, start }).await?;
     let config = yard.ask(|ledger| ledger.config().clone()).await?;
+    let last: Option<Map<String, Value>> = last.and_then(|last| serde_json::from_str(&last).ok());
+    let resumes = last.is_some_and(|last| is_same_work(&last, &payload));
+    let started = app.generators.start(&yard, maker, payload, resumes);
     Ok(Json(json!({
         "success": true,
         "message": "Rollout started",
@@ -62,42 +68,90 @@ pub(crate) async fn start_rollout(
         "task_type": config.task_type,
         "group_size": config.group_size,
         "changed": done.changed,
-        "generator": "external: rollouts are awaited at /buffer/write",
+        "generator": started.map_or("external: rollouts are awaited at /buffer/write", Started::name),
     }))
     .into_response())
 }
 
-/// The run of that name, made if it does not exist, on a thread that may wait for the disk.
-pub(crate) async fn create(
-    app: &App,
-    run: RunName,
-    config: RunConfig,
-) -> Result<(rollyard_store::yard::Yard, bool), ApiError> {
-    let runs = std::sync::Arc::clone(&app.runs);
-    tokio::task::spawn_blocking(move || runs.create(&run, &config))
-        .await
-        .map_err(|error| ApiError::bad("run_not_created", error.to_string()))?
-        .map_err(ApiError::from)
+/// Starts the generator of a run with the payload of its last start.
+pub(crate) async fn start_again(app: &App, yard: &Yard, payload: Map<String, Value>) -> Result<(), ApiError> {
+    let maker = check(app, &payload).await?;
+    app.generators.start(yard, maker, payload, true);
+    Ok(())
 }
 
-fn check_task_type(payload: &Map<String, Value>, more: &[String]) -> Result<(), ApiError> {
-    let mut known = vec!["default", "math"];
-    known.extend(more.iter().map(String::as_str));
-    match payload.get("task_type") {
-        None => Ok(()),
-        Some(Value::String(task)) if known.contains(&task.as_str()) => Ok(()),
-        Some(other) => Err(ApiError::bad(
-            "unknown_task_type",
-            format!(
-                "task_type {other} is unknown; known are: {}. Make it known with --allow-task-type NAME",
-                known.join(", ")
-            ),
-        )),
+/// The run of that name, made if it does not exist, on a thread that may wait for the disk.
+pub(crate) async fn create(app: &App, run: RunName, config: RunConfig) -> Result<(Yard, bool), ApiError> {
+    let runs = std::sync::Arc::clone(&app.runs);
+    let made = tokio::task::spawn_blocking(move || runs.create(&run, &config))
+        .await
+        .map_err(|error| ApiError::bad("run_not_created", error.to_string()))?;
+    let (yard, is_new) = made.map_err(ApiError::from)?;
+    if is_new {
+        app.generators.attach(&yard);
     }
+    Ok((yard, is_new))
+}
+
+/// Whoever makes the rollouts, after a look at everything that could keep them from it.
+async fn check(app: &App, payload: &Map<String, Value>) -> Result<Maker, ApiError> {
+    let maker = match payload.get("task_type") {
+        None => Maker::External,
+        Some(Value::String(task_type)) => {
+            app.generators.looked().await;
+            let unknown = || {
+                let message = app.generators.unknown(task_type);
+                let outside = "If its rollouts come from outside, make it known with --allow-task-type NAME";
+                ApiError::bad("unknown_task_type", format!("{message}. {outside}"))
+            };
+            app.generators.maker(task_type).ok_or_else(unknown)?
+        }
+        Some(other) => return Err(ApiError::wrong_field("task_type", other, "the name of a task")),
+    };
+    if let Some(file) = payload.get("input_file") {
+        let (file, roots) = (file.clone(), app.settings.roots.clone());
+        tokio::task::spawn_blocking(move || check_input_file(&file, &roots))
+            .await
+            .map_err(|error| ApiError::bad("unreadable_input_file", error.to_string()))??;
+    }
+    let has_engine =
+        payload.get("remote_engine_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
+    match maker {
+        Maker::External => {}
+        _ if !has_engine => {
+            let message = "field \"remote_engine_url\" is missing: the generator asks the engine there, such as \
+                           http://127.0.0.1:30000/v1";
+            let field = Some("remote_engine_url".to_owned());
+            return Err(ApiError { field, ..ApiError::bad("missing_field", message) });
+        }
+        Maker::File(_) => {}
+        Maker::BuiltIn => check_task(payload.clone()).await?,
+    }
+    Ok(maker)
+}
+
+async fn check_task(payload: Map<String, Value>) -> Result<(), ApiError> {
+    let prepare = move || MathTask::prepare(StartPayload::parse(&payload)?).map(drop);
+    let prepared = tokio::task::spawn_blocking(prepare).await;
+    let prepared = prepared.map_err(|error| ApiError::bad("task_not_started", error.to_string()))?;
+    prepared.map_err(|error: TaskError| {
+        let field = match &error {
+            TaskError::Payload(error) => Some(error.field().to_owned()),
+            TaskError::Input(_) => Some("input_file".to_owned()),
+            TaskError::Tokenizer { .. } => Some("tokenizer_path".to_owned()),
+            _ => None,
+        };
+        ApiError { field, ..ApiError::bad("wrong_start", error.to_string()) }
+    })
 }
 
 /// The knobs in a start payload: those it names, and those that follow from what it names.
-fn knobs(payload: &Map<String, Value>) -> Map<String, Value> {
+fn knobs(
+    payload: &Map<String, Value>,
+    maker: &Maker,
+    current: &Map<String, Value>,
+    defaults: &RunConfig,
+) -> Map<String, Value> {
     let mut changes: Map<String, Value> = KNOBS
         .iter()
         .filter_map(|knob| Some((knob.name.to_owned(), payload.get(knob.name)?.clone())))
@@ -105,8 +159,28 @@ fn knobs(payload: &Map<String, Value>) -> Map<String, Value> {
     if let Some(repeats) = payload.get("num_repeat_per_sample") {
         changes.entry("group_size").or_insert_with(|| repeats.clone());
     }
+    let hook = Value::from("hook");
+    let defaults = defaults.to_map();
+    for step in Hook::ALL {
+        let has_it = maker.file().is_some_and(|generator| generator.hooks.contains(&step));
+        if has_it {
+            changes.entry(step.knob()).or_insert_with(|| hook.clone());
+        } else if current.get(step.knob()) == Some(&hook)
+            && let Some(default) = defaults.get(step.knob())
+        {
+            // The file has lost the function, or the task another file.
+            changes.entry(step.knob()).or_insert_with(|| default.clone());
+        }
+    }
     if payload.get("task_type") == Some(&Value::from("math")) {
-        changes.entry("validate").or_insert_with(|| Value::from("answered"));
+        let is_said = payload.contains_key("validate") || changes.get("validate") == Some(&hook);
+        if !is_said {
+            changes.insert("validate".to_owned(), Value::from("answered"));
+        }
+    }
+    if matches!(maker, Maker::BuiltIn) {
+        // Requests that are under way while the weights are updated must not tear their groups apart.
+        changes.entry("version_spread_max").or_insert_with(|| Value::from(1));
     }
     changes
 }

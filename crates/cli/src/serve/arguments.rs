@@ -20,7 +20,10 @@ Every setting can also be given in the environment, as ROLLYARD_ and its name in
 Flags win over the environment, the environment over the file, the file over defaults.
 
 Example:
-    rollyard serve --data /fast-disk/yard --group-size 16 --group-timeout-seconds 600";
+    rollyard serve --data /fast-disk/yard --group-size 16 --group-timeout-seconds 600
+
+With generators of your own, whose input files are in /data:
+    rollyard serve --generators ./generators --python .venv/bin/python --root /data";
 
 /// What the command line says.
 #[derive(Clone, Debug)]

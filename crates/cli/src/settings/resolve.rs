@@ -179,14 +179,19 @@ impl Picked {
 
     fn server(&self) -> Result<rollyard_server::Settings, SettingsError> {
         let mut task_types = self.list("allow_task_type")?;
-        task_types.push(self.text("task_type")?);
+        // Naming the built-in task as the default run's does not mean that its rollouts come from outside.
+        task_types.extend(Some(self.text("task_type")?).filter(|task_type| task_type != "math"));
         Ok(rollyard_server::Settings {
             token: self.token()?,
             hosts: self.list("allow_host")?,
             roots: self.list("root")?.into_iter().map(PathBuf::from).collect(),
             task_types,
+            generators: self.folder("generators")?,
+            python: self.optional_text("python")?.map(PathBuf::from),
+            generator_restarts: self.count("generator_restarts")?,
             body_bytes_max: self.size("max_body_bytes")?,
             compress_answers: self.compress_answers()?,
+            ..rollyard_server::Settings::default()
         })
     }
 
@@ -241,6 +246,24 @@ impl Picked {
             value => value.as_u64().and_then(|size| usize::try_from(size).ok()),
         };
         size.filter(|size| *size > 0).ok_or_else(|| resolved.invalid("a number of bytes above 0"))
+    }
+
+    fn count(&self, name: &str) -> Result<u32, SettingsError> {
+        let resolved = self.get(name);
+        let count = match &resolved.value {
+            Value::String(text) => text.trim().parse().ok(),
+            value => value.as_u64().and_then(|count| u32::try_from(count).ok()),
+        };
+        count.ok_or_else(|| resolved.invalid("a whole number from 0"))
+    }
+
+    /// A folder that is there.
+    fn folder(&self, name: &str) -> Result<Option<PathBuf>, SettingsError> {
+        let path = self.optional_text(name)?.map(PathBuf::from);
+        match path {
+            Some(path) if !path.is_dir() => Err(self.get(name).invalid("a folder that can be read")),
+            path => Ok(path),
+        }
     }
 
     fn text(&self, name: &str) -> Result<String, SettingsError> {

@@ -94,7 +94,25 @@ pub(crate) fn settings() -> Vec<Setting> {
             "allow_task_type",
             "NAME",
             json!([]),
-            "A task type that /start_rollout may name, besides `default`, `math` and task_type",
+            "A task type whose rollouts come from outside, besides `default` and task_type; with `math`, the built-in task is off",
+        ),
+        server(
+            "generators",
+            "DIR",
+            Value::Null,
+            "Folder of generator files, *_generator.py: each makes the rollouts of its TASK_TYPE",
+        ),
+        server(
+            "python",
+            "PATH",
+            Value::Null,
+            "Interpreter that runs them, with the package rollyard installed; `python3` if not set",
+        ),
+        server(
+            "generator_restarts",
+            "N",
+            json!(5),
+            "How often a generator that crashes is started again before it has written anything",
         ),
         server(
             "max_body_bytes",

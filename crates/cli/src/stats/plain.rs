@@ -37,7 +37,10 @@ pub(super) fn table(runs: &[RunStats], now_secs: f64) -> String {
         table.push(row);
     }
     let mut text = table.to_string();
-    for RunStats { run, books, pool, .. } in runs {
+    for RunStats { run, books, pool, generator, .. } in runs {
+        for line in generator {
+            let _infallible = writeln!(text, "generator of {run}: {line}");
+        }
         for line in pool.iter().flat_map(|pool| pool.lines(now_secs)) {
             let _infallible = writeln!(text, "pool of {run}: {line}");
         }

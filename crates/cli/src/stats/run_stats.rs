@@ -19,6 +19,8 @@ pub(super) struct RunStats {
     pub(super) ready_groups: u64,
     pub(super) leases_out: u64,
     pub(super) pool: Option<Pool>,
+    /// Who makes its rollouts, in a line.
+    pub(super) generator: Option<String>,
     pub(super) books: Books,
 }
 
@@ -129,6 +131,7 @@ impl RunStats {
             ready_groups: number("/ready_groups")?,
             leases_out: number("/leases_out")?,
             pool: answer.get("pool").filter(|pool| !pool.is_null()).and_then(Pool::parse),
+            generator: answer.get("generator").and_then(generator_line),
             books: Books {
                 admitted: number("/books/admitted")?,
                 held: number("/books/held")?,
@@ -144,4 +147,22 @@ impl RunStats {
             },
         })
     }
+}
+
+/// `None` for a run that was not started, or whose rollouts come from outside: there is nothing to look after.
+fn generator_line(generator: &Value) -> Option<String> {
+    let text = |name: &str| generator.get(name).and_then(Value::as_str);
+    let number = |path: &str| generator.pointer(path).and_then(Value::as_u64);
+    let state = text("state").filter(|state| *state != "external")?;
+    let mut line = format!("{state}, {}", text("file").unwrap_or("built in"));
+    for (name, value) in [("process", number("/pid")), ("restarts", number("/restarts").filter(|n| *n > 0))] {
+        line.extend(value.map(|value| format!(", {name} {value}")));
+    }
+    if let (Some(written), Some(total)) = (number("/progress/written"), number("/progress/total")) {
+        let before = number("/progress/known").unwrap_or(0) + number("/progress/skipped").unwrap_or(0);
+        line.push_str(&format!(", {} of {}", count(written + before), count(total)));
+    }
+    let trouble = generator.pointer("/progress/last_error").and_then(Value::as_str).or(text("problem"));
+    line.extend(trouble.map(|trouble| format!(": {}", trouble.lines().last().unwrap_or_default())));
+    Some(line)
 }

@@ -128,6 +128,7 @@ fn block(stats: &RunStats, rates: Option<&Rates>, columns: usize) -> String {
             count(stats.ready_groups),
             count(stats.leases_out)
         ),
+        stats.generator.as_deref().map(|line| generator_line(line, columns)).unwrap_or_default(),
         flow("in", &rates.taken_in, books.admitted),
         flow("trained", &rates.trained, books.trained),
         flow("dropped", &rates.dropped, books.dropped),
@@ -143,6 +144,11 @@ fn block(stats: &RunStats, rates: Option<&Rates>, columns: usize) -> String {
         format!("  on disk   {} held\n", size(books.held_bytes)),
     ]
     .concat()
+}
+
+fn generator_line(line: &str, columns: usize) -> String {
+    let shown: String = line.chars().take(columns.saturating_sub(13)).collect();
+    format!("  generator {shown}\n")
 }
 
 /// The newest rates as bars, the highest of them as a full one.

@@ -6,6 +6,7 @@ mod assign_ids;
 mod crash;
 mod demo;
 mod engine;
+mod generators;
 mod help;
 mod ledger;
 mod program;

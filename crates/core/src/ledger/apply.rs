@@ -135,6 +135,7 @@ impl Ledger {
         let instance = self.instances.entry(Uid::of(&new.instance)).or_default();
         let group = self.groups.entry(new.group).or_insert_with(|| {
             instance.next_round = new.round + 1;
+            instance.uncounted += u32::from(new.epoch.is_some());
             instance.open.push(new.group);
             self.next_group = GroupNo(new.group.0 + 1);
             Group {
@@ -272,6 +273,11 @@ impl Ledger {
         let Some(group) = self.groups.remove(&no) else { return };
         self.unindex(no, &group);
         self.tally.finish(&group.instance);
+        if reason == DropReason::Regenerated
+            && let Some(instance) = self.instances.get_mut(&Uid::of(&group.instance))
+        {
+            instance.uncounted += 1;
+        }
         for rollout in &group.rollouts {
             self.settle(rollout, Fate::Dropped(reason), freed);
         }

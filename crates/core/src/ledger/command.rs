@@ -83,6 +83,9 @@ pub enum Command {
         state: Option<GeneratorState>,
         told: String,
     },
+    /// The run's generator begins anew what it has not finished: take out what it had of groups that wait for more.
+    /// Rollouts that name their epoch stay, since whoever writes those goes on where it was.
+    DropOpen,
     /// Let timeouts happen.
     Tick,
 }

@@ -78,6 +78,7 @@ impl Ledger {
             Command::Sample { draw, terms } => self.decide_sample(*draw, terms, now),
             Command::Drop { uid } => self.decide_drop(uid, now),
             Command::Discard { uid } => Ok(self.decide_discard(*uid, now)),
+            Command::DropOpen => Ok(self.decide_drop_open(now)),
             Command::Tick => Ok(self.decide_tick(now)),
         }
     }
@@ -384,6 +385,14 @@ impl Ledger {
             .get(&uid)
             .map(|&group| Event::RolloutDropped { at: now, group, uid, reason })
             .into_iter()
+            .collect()
+    }
+
+    fn decide_drop_open(&self, now: Time) -> Events {
+        let reason = DropReason::Regenerated;
+        let open = self.group_deadlines.iter().filter_map(|(_, no)| Some((*no, self.groups.get(no)?)));
+        open.filter(|(_, group)| group.is_remade())
+            .map(|(group, _)| Event::GroupDropped { at: now, group, reason, why: None })
             .collect()
     }
 

@@ -119,6 +119,17 @@ impl Group {
         }
     }
 
+    /// Whether a generator that is started again makes it anew: it is not finished, and names no epoch by which its
+    /// writer could find it again.
+    pub(super) fn is_remade(&self) -> bool {
+        self.status == GroupStatus::Open && !self.closed && self.epoch.is_none()
+    }
+
+    /// In no lease, and not gone to the pool.
+    pub fn is_held(&self) -> bool {
+        matches!(self.status, GroupStatus::Open | GroupStatus::Posed(_) | GroupStatus::Ready(_))
+    }
+
     pub fn bytes(&self) -> u64 {
         self.rollouts.iter().map(|rollout| u64::from(rollout.size_bytes)).sum()
     }

@@ -110,6 +110,8 @@ pub struct Ledger {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Instance {
     next_round: u32,
+    /// Rounds that tell nothing of what a generator has finished: those of a named epoch, and those made anew.
+    uncounted: u32,
     open: SmallVec<[GroupNo; 1]>,
 }
 

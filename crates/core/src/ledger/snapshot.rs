@@ -49,6 +49,9 @@ struct Snapshot<'a> {
     replay: Option<Sampler>,
     #[serde(default)]
     generator: Cow<'a, Option<Generator>>,
+    /// Of the instances that have any.
+    #[serde(default)]
+    uncounted: Vec<(Uid, u32)>,
 }
 
 /// The pool of a run that samples: its members in an order that gives the same pool again.
@@ -106,6 +109,9 @@ impl Ledger {
         let mut rounds: Vec<(Uid, u32)> =
             self.instances.iter().map(|(uid, instance)| (*uid, instance.next_round)).collect();
         rounds.sort_unstable();
+        let counts = self.instances.iter().map(|(uid, instance)| (*uid, instance.uncounted));
+        let mut uncounted: Vec<(Uid, u32)> = counts.filter(|(_, count)| *count > 0).collect();
+        uncounted.sort_unstable();
         let snapshot = Snapshot {
             config: Cow::Borrowed(&self.config),
             start: Cow::Borrowed(&self.start),
@@ -126,6 +132,7 @@ impl Ledger {
             settled: self.settled.iter().collect(),
             replay: self.replay.as_deref().map(Sampler::of),
             generator: Cow::Borrowed(&self.generator),
+            uncounted,
         };
         let mut bytes = vec![ENCODING];
         #[expect(clippy::expect_used, reason = "writing plain data into memory has no way to fail")]
@@ -165,6 +172,9 @@ impl Ledger {
         }
         for (uid, next_round) in stored.rounds {
             ledger.instances.entry(uid).or_default().next_round = next_round;
+        }
+        for (uid, uncounted) in stored.uncounted {
+            ledger.instances.entry(uid).or_default().uncounted = uncounted;
         }
         ledger.index();
         Ok(ledger)

@@ -188,6 +188,53 @@ fn over_full_groups_open_the_next_round() {
 }
 
 #[test]
+fn a_generator_that_begins_anew_finds_its_unfinished_groups_gone_and_the_others_counted() {
+    let mut yard = Yard::new(json!({"group_size": 2}));
+    yard.fill("finished");
+    yard.fill("twice");
+    yard.fill("twice");
+    yard.admit("half", "half", 1.0);
+    yard.run(admission("n", "named", 1.0, None, Some(0))).unwrap();
+    let finished = |yard: &Yard| {
+        ["finished", "twice", "half", "named", "never"].map(|name| yard.ledger.rounds_finished(name))
+    };
+    assert_eq!(finished(&yard), [1, 2, 0, 0, 0]);
+
+    yard.run(Command::DropOpen).unwrap();
+    assert_eq!(yard.dropped(DropReason::Regenerated), 1);
+    assert_eq!(finished(&yard), [1, 2, 0, 0, 0]);
+    assert!(yard.run(Command::DropOpen).unwrap().is_empty());
+
+    yard.fill("half");
+    // Whoever names epochs goes on with the group that waited.
+    yard.run(admission("m", "named", 0.0, None, Some(0))).unwrap();
+    assert_eq!(finished(&yard), [1, 2, 1, 0, 0]);
+    assert_eq!(yard.ledger.ready_groups(), 5);
+
+    let (lease, _) = yard.lease(Want::All).unwrap();
+    yard.run(Command::Ack { lease }).unwrap();
+    yard.run(Command::Commit { step: 1, leases: None }).unwrap();
+    assert_eq!(finished(&yard), [1, 2, 1, 0, 0]);
+    assert_eq!(finished(&Yard { ledger: yard.check_log(), ..yard }), [1, 2, 1, 0, 0]);
+}
+
+#[test]
+fn a_group_that_is_ready_or_posed_is_finished_for_its_generator() {
+    let mut early = Yard::new(
+        json!({"group_size": 4, "min_valid_group_size_ratio": 0.5, "min_valid_item_size_ratio": 0.5}),
+    );
+    early.admit("a", "i", 0.0);
+    early.admit("b", "i", 1.0);
+    let mut posed = Yard::new(json!({"group_size": 2, "validate": "hook"}));
+    posed.fill("i");
+    for yard in [&mut early, &mut posed] {
+        assert_eq!(yard.ledger.ready_groups() + yard.ledger.posed_groups(), 1);
+        assert_eq!(yard.ledger.rounds_finished("i"), 1);
+        assert!(yard.run(Command::DropOpen).unwrap().is_empty());
+    }
+}
+
+#[test]
 fn epochs_and_weight_versions_never_mix_in_a_group() {
     let mut yard = Yard::new(json!({"group_size": 2}));
     for (uid, version, epoch) in
@@ -436,6 +483,7 @@ mod random {
         Rewind(u64),
         SetVersion(u64),
         Drop(u16),
+        DropOpen,
         Close(u8),
         Wait(u64),
         GroupSize(u32),
@@ -463,6 +511,7 @@ mod random {
             1 => (0u64..8).prop_map(Step::Rewind),
             1 => (0u64..3).prop_map(Step::SetVersion),
             1 => (0u16..150).prop_map(Step::Drop),
+            1 => Just(Step::DropOpen),
             1 => (0u8..6).prop_map(Step::Close),
             2 => (0u64..8).prop_map(Step::Wait),
             1 => (2u32..5).prop_map(Step::GroupSize),
@@ -541,6 +590,7 @@ mod random {
                 Command::Configure { changes, start: None }
             }
             Step::Drop(uid) => Command::Drop { uid: uid.to_string() },
+            Step::DropOpen => Command::DropOpen,
             Step::Close(instance) => Command::CloseGroup { instance: instance.to_string() },
             Step::Wait(secs) => {
                 yard.now = Time(yard.now.0 + secs * 1000);

@@ -180,6 +180,15 @@ impl Ledger {
         })
     }
 
+    /// How many groups of an instance need not be made again by a generator that names no epochs: those it finished,
+    /// whatever became of them.
+    pub fn rounds_finished(&self, instance: &str) -> u32 {
+        let Some(known) = self.instances.get(&Uid::of(instance)) else { return 0 };
+        let open = known.open.iter().filter_map(|no| self.groups.get(no)).filter(|group| group.is_remade());
+        let open = u32::try_from(open.count()).unwrap_or(u32::MAX);
+        known.next_round.saturating_sub(known.uncounted).saturating_sub(open)
+    }
+
     /// How many rollouts the group of `uid` has now.
     pub fn group_size_now(&self, uid: &str) -> usize {
         let group = self.uids.get(&Uid::of(uid)).and_then(|no| self.groups.get(no));

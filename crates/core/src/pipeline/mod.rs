@@ -84,10 +84,12 @@ pub enum DropReason {
     HookRejected,
     /// A function of the task's generator raised, hung, died or returned the wrong shape.
     HookFailed,
+    /// Its generator was started again and makes its group anew.
+    Regenerated,
 }
 
 impl DropReason {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NoVariance,
         Self::TooFewAnswers,
         Self::TooFewInTime,
@@ -103,6 +105,7 @@ impl DropReason {
         Self::Capacity,
         Self::HookRejected,
         Self::HookFailed,
+        Self::Regenerated,
     ];
 
     /// The name in counters, metrics and answers.
@@ -123,6 +126,7 @@ impl DropReason {
             Self::Capacity => "capacity",
             Self::HookRejected => "hook_rejected",
             Self::HookFailed => "hook_failed",
+            Self::Regenerated => "regenerated",
         }
     }
 }

@@ -24,10 +24,11 @@ pub use workflow::PythonWorkflow;
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::lines::Printed;
 use crate::stats::Stats;
 use frame::{Answer, Order};
 use shift::Shift;
@@ -48,6 +49,8 @@ pub struct HostConfig {
     pub sys_path: Vec<String>,
     /// A worker that is not ready by then has failed.
     pub start_timeout: Duration,
+    /// Who is told what user code prints; our own standard error, if left out.
+    pub printed: Option<Printed>,
 }
 
 impl Default for HostConfig {
@@ -59,15 +62,21 @@ impl Default for HostConfig {
             engine: None,
             sys_path: Vec::new(),
             start_timeout: Duration::from_secs(120),
+            printed: None,
         }
     }
 }
 
 impl HostConfig {
     fn interpreter(&self) -> PathBuf {
-        let named = || std::env::var_os(PYTHON_VARIABLE).map(PathBuf::from);
-        self.python.clone().or_else(named).unwrap_or_else(|| PathBuf::from("python3"))
+        interpreter(self.python.as_deref())
     }
+}
+
+/// The one that is named, `ROLLYARD_PYTHON`, or `python3`.
+pub(crate) fn interpreter(python: Option<&Path>) -> PathBuf {
+    let named = || std::env::var_os(PYTHON_VARIABLE).map(PathBuf::from);
+    python.map(Path::to_owned).or_else(named).unwrap_or_else(|| PathBuf::from("python3"))
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -153,6 +162,22 @@ impl Host {
     /// The process ids of the workers that are up.
     pub fn pids(&self) -> Vec<u32> {
         self.shift.workers().iter().map(|worker| worker.pid).collect()
+    }
+
+    /// Whatever ends the workers that are up now, it is what they were given to do: their successors start at once.
+    pub fn vouch(&self) -> Vec<u32> {
+        let workers = self.shift.workers();
+        workers.iter().for_each(|worker| worker.vouch());
+        workers.iter().map(|worker| worker.pid).collect()
+    }
+
+    /// Ends these workers, whatever they are doing, and returns when none of them gets work any more. Others take their
+    /// place.
+    pub async fn replace(&self, pids: &[u32]) {
+        for pid in pids {
+            process::end_group(*pid);
+        }
+        self.shift.until_gone(pids).await;
     }
 
     /// Ends all workers, and returns when they have ended.

@@ -1,24 +1,21 @@
 //! One worker process: its pipe, who waits for its replies, and what it said before it died.
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::collections::{HashMap, VecDeque};
-use std::io::{self, Write};
+use std::collections::HashMap;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncRead, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::frame::{self, Answer, Order};
 use super::{HostConfig, HostError};
+use crate::lines::{LastLines, Printed, follow};
 use crate::stats::Stats;
-
-/// Lines of its standard error that are remembered, to be told when it dies.
-const LAST_LINES: usize = 12;
 
 /// Orders that may wait for a worker to read them.
 const ORDERS_MAX: usize = 1024;
@@ -51,7 +48,7 @@ pub(super) struct Running {
     input: ChildStdin,
     output: ChildStdout,
     orders: mpsc::Receiver<Vec<u8>>,
-    last_lines: Arc<Mutex<VecDeque<String>>>,
+    last_lines: LastLines,
     reader: JoinHandle<()>,
 }
 
@@ -73,8 +70,9 @@ impl Worker {
         let output = child.stdout.take().ok_or_else(gone)?;
         let errors = child.stderr.take().ok_or_else(gone)?;
         let pid = child.id().unwrap_or_default();
-        let last_lines = Arc::new(Mutex::new(VecDeque::new()));
-        let reader = tokio::spawn(pass_on(errors, last_lines.clone()));
+        let last_lines = LastLines::default();
+        let printed = config.printed.clone().unwrap_or_else(Printed::to_stderr);
+        let reader = tokio::spawn(follow(errors, printed, last_lines.clone()));
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let worker = Self {
             pid,
@@ -95,6 +93,10 @@ impl Worker {
     /// It has done something, so it is not the worker itself that is broken.
     pub(super) fn has_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn vouch(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The reply to the start.
@@ -200,8 +202,7 @@ impl Running {
         end_group(worker.pid);
         // Somebody else may hold the other end of it.
         let _ = timeout(GRACE, reader).await;
-        let lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let lines = last_lines.all();
         let mut why = format!("process {}: {ended}", worker.pid);
         for part in broken.into_iter().chain((!lines.is_empty()).then(|| lines.join("\n"))) {
             why.push_str("; ");
@@ -212,7 +213,7 @@ impl Running {
 }
 
 /// Ends what the worker left behind, and the worker if it is still there.
-fn end_group(pid: u32) {
+pub(super) fn end_group(pid: u32) {
     let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(group) = group {
         // Mostly there is nobody left.
@@ -242,22 +243,4 @@ async fn send(input: &mut ChildStdin, orders: &mut mpsc::Receiver<Vec<u8>>) -> O
         }
     }
     None
-}
-
-/// What the worker prints goes where we print, and the last of it is kept.
-async fn pass_on(errors: ChildStderr, last_lines: Arc<Mutex<VecDeque<String>>>) {
-    let mut errors = BufReader::new(errors);
-    let mut line = Vec::new();
-    while errors.read_until(b'\n', &mut line).await.is_ok_and(|len| len > 0) {
-        let _ = io::stderr().write_all(&line);
-        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-        let mut last = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if !text.is_empty() {
-            last.push_back(text);
-        }
-        while last.len() > LAST_LINES {
-            last.pop_front();
-        }
-        line.clear();
-    }
 }

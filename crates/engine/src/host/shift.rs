@@ -94,6 +94,17 @@ impl Shift {
         self.state.lock().up()
     }
 
+    pub(super) async fn until_gone(&self, pids: &[u32]) {
+        loop {
+            let changed = self.state.changed.notified();
+            let up = self.workers();
+            if self.state.lock().is_closed || !up.iter().any(|worker| pids.contains(&worker.pid)) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// The number of what is to be imported, and who must be told of it.
     pub(super) fn add_load(&self, load: Load) -> (u64, Vec<Arc<Worker>>) {
         let mut state = self.state.lock();

@@ -4,5 +4,6 @@
 
 mod engines;
 mod examples;
+mod generator;
 mod python;
 mod task;

@@ -52,7 +52,7 @@ class Asks(rollyard.RolloutWorkflow):
 "#;
 
 /// The interpreter that is named, or else the one that `make` installs the package for.
-fn interpreter() -> PathBuf {
+pub(crate) fn interpreter() -> PathBuf {
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     let python = std::env::var_os(PYTHON_VARIABLE).map_or(made, PathBuf::from);
     assert!(

@@ -35,7 +35,7 @@ fn tell(news: Result<News, BroadcastStreamRecvError>) -> Vec<Sse> {
         Err(BroadcastStreamRecvError::Lagged(missed)) => {
             vec![Sse::default().event("missed").data(missed.to_string())]
         }
-        Ok(News { seq, events }) => events
+        Ok(News { seq, events, .. }) => events
             .iter()
             .map(|event| {
                 let named = serde_json::to_value(event).unwrap_or_default();

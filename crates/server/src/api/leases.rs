@@ -73,7 +73,8 @@ async fn lease(
     let Some(granted) = granted else {
         return Ok(Json(json!({"lease": null, "groups": []})).into_response());
     };
-    let before = head(granted.lease, granted.until, &json!(granted.meta));
+    let meta = app.generators.meta_info(&yard, &granted).await;
+    let before = head(granted.lease, granted.until, &meta);
     let patience = Duration::from_secs_f64(ask.lease_seconds.unwrap_or(SECS_MAX));
     let receipt = Receipt {
         yard: yard.clone(),

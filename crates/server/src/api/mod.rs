@@ -1,8 +1,9 @@
 //! Rollyard's own API, under `/api`.
 //!
-//! One file per noun: [`runs`], [`rollouts`], [`leases`], [`steps`], [`replay`], [`events`].
+//! One file per noun: [`runs`], [`generators`], [`rollouts`], [`leases`], [`steps`], [`replay`], [`events`].
 
 mod events;
+mod generators;
 mod leases;
 mod replay;
 mod rollouts;
@@ -16,6 +17,7 @@ use crate::App;
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(runs::routes())
+        .merge(generators::routes())
         .merge(rollouts::routes())
         .merge(leases::routes())
         .merge(steps::routes())

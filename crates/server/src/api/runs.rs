@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rollyard_core::ids::RunName;
-use rollyard_core::ledger::{Books, Command};
+use rollyard_core::ledger::{Books, Command, Ledger};
 use rollyard_store::yard::Yard;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,6 +19,7 @@ use crate::App;
 use crate::app::OfRun;
 use crate::body::{Fields, Object};
 use crate::error::{ApiError, ErrorAnswer};
+use crate::generators::{GeneratorAnswer, Noted};
 use crate::start::create;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -30,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 #[derive(Serialize, ToSchema)]
-struct RunAnswer {
+pub(super) struct RunAnswer {
     run: String,
     #[schema(value_type = Object)]
     config: Map<String, Value>,
@@ -40,11 +41,15 @@ struct RunAnswer {
     /// What can be drawn, in a run that samples.
     pool: Option<PoolAnswer>,
     open_groups: usize,
+    /// Groups that the hooks of the run's generator are asked about.
+    posed_groups: usize,
     ready_groups: usize,
     leases_out: usize,
     /// Steps that a rewind can go back to.
     commits: Vec<u64>,
     books: BooksAnswer,
+    /// Who makes its rollouts, once it was started.
+    pub(super) generator: Option<GeneratorAnswer>,
 }
 
 /// Where every rollout that was ever admitted is: admitted = held + leased + trained + dropped.
@@ -82,21 +87,25 @@ impl From<&Books> for BooksAnswer {
     }
 }
 
-async fn describe(yard: &Yard) -> Result<RunAnswer, ApiError> {
+pub(super) async fn describe(app: &App, yard: &Yard) -> Result<RunAnswer, ApiError> {
     let run = yard.run_name().to_string();
-    let answer = yard.ask(move |ledger| RunAnswer {
+    let look = move |ledger: &Ledger| RunAnswer {
         run,
         config: ledger.config().to_map(),
         start: ledger.start().and_then(|start| serde_json::from_str(start).ok()),
         version: ledger.version(),
         pool: PoolAnswer::of(ledger),
         open_groups: ledger.open_groups(),
+        posed_groups: ledger.posed_groups(),
         ready_groups: ledger.ready_groups(),
         leases_out: ledger.leases_out(),
         commits: ledger.commits().to_vec(),
         books: ledger.books().into(),
-    });
-    Ok(answer.await?)
+        generator: None,
+    };
+    let (mut answer, noted) = yard.ask(|ledger| (look(ledger), Noted::of(ledger))).await?;
+    answer.generator = app.generators.describe(&answer.run, noted);
+    Ok(answer)
 }
 
 /// All runs.
@@ -104,7 +113,11 @@ async fn describe(yard: &Yard) -> Result<RunAnswer, ApiError> {
 async fn list(State(app): State<App>) -> Result<Json<Vec<RunAnswer>>, ApiError> {
     let mut runs = Vec::new();
     for yard in app.runs.all() {
-        runs.push(describe(&yard).await?);
+        let mut run = describe(&app, &yard).await?;
+        if let Some(generator) = &mut run.generator {
+            generator.log.clear();
+        }
+        runs.push(run);
     }
     Ok(Json(runs))
 }
@@ -128,22 +141,26 @@ async fn make(State(app): State<App>, Fields(new): Fields<NewRun>) -> Result<Res
     let config = app.runs.defaults().patched(&new.config)?;
     let (yard, made) = create(&app, run, config).await?;
     let status = if made { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(describe(&yard).await?)).into_response())
+    Ok((status, Json(describe(&app, &yard).await?)).into_response())
 }
 
 /// A run: its knobs, its groups, its books.
 #[utoipa::path(get, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)),
     responses((status = 200, body = RunAnswer), (status = 404, body = ErrorAnswer)))]
-async fn show(OfRun(yard): OfRun) -> Result<Json<RunAnswer>, ApiError> {
-    Ok(Json(describe(&yard).await?))
+async fn show(State(app): State<App>, OfRun(yard): OfRun) -> Result<Json<RunAnswer>, ApiError> {
+    Ok(Json(describe(&app, &yard).await?))
 }
 
 /// Turn knobs. What is not named stays as it is.
 #[utoipa::path(patch, path = "/runs/{run}", tag = "runs", params(("run" = String, Path)), request_body = Object,
     responses((status = 200, body = RunAnswer), (status = 400, body = ErrorAnswer), (status = 404, body = ErrorAnswer)))]
-async fn configure(OfRun(yard): OfRun, Object(changes): Object) -> Result<Json<RunAnswer>, ApiError> {
+async fn configure(
+    State(app): State<App>,
+    OfRun(yard): OfRun,
+    Object(changes): Object,
+) -> Result<Json<RunAnswer>, ApiError> {
     yard.run(Command::Configure { changes, start: None }).await?;
-    Ok(Json(describe(&yard).await?))
+    Ok(Json(describe(&app, &yard).await?))
 }
 
 /// The books of a run.

@@ -195,7 +195,7 @@ fn a_restart_loses_nothing() {
 
 #[test]
 fn a_second_start_drops_nothing() {
-    let server = Server::start(json!({"group_size": 2}));
+    let server = Server::start_for_math_from_outside(json!({"group_size": 2}));
     let payload = json!({"task_type": "math", "num_repeat_per_sample": "2", "num_process": 4});
     let (status, first) = server.post("/start_rollout", payload.clone());
     assert_eq!(

@@ -48,7 +48,7 @@ fn no_path_outside_the_roots_is_looked_at() {
     let settings = Settings { roots: vec![inside.path().to_owned()], ..Settings::default() };
     let server = Server::start_with(json!({}), settings);
     let start =
-        |file: String| server.post("/start_rollout", json!({"task_type": "math", "input_file": file}));
+        |file: String| server.post("/start_rollout", json!({"task_type": "default", "input_file": file}));
     let base = inside.path().display().to_string();
     assert_eq!(start(format!("{base}/prompts.jsonl")).0, 200);
     for (file, part) in [

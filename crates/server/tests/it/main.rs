@@ -3,7 +3,9 @@
 
 mod api;
 mod faults;
+mod generators;
 mod guard;
+mod hooks;
 mod reads;
 mod replay;
 mod server;

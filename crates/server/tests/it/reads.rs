@@ -100,7 +100,7 @@ fn a_peek_takes_nothing() {
 
 #[test]
 fn math_groups_are_judged_by_their_answers() {
-    let server = Server::start(json!({}));
+    let server = Server::start_for_math_from_outside(json!({}));
     server.post("/start_rollout", json!({"task_type": "math", "num_repeat_per_sample": 2}));
     // Equal rewards, but answered: valid for math.
     server.post("/buffer/write", item("a", "i", 1.0));

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use tokio::sync::broadcast;
 
-use super::News;
 use super::answer::YardError;
+use super::{News, Outlets};
 use crate::log::{Commit, KeepSnapshots, LogError, Release};
 
 /// Tells somebody the outcome: `None` if all went well.
@@ -16,6 +15,8 @@ pub(super) struct Work<B> {
     pub(super) batch: Option<B>,
     pub(super) answers: Vec<Answer>,
     pub(super) news: Vec<News>,
+    /// Groups were posed, or knobs turned.
+    pub(super) poses: bool,
     pub(super) releases: Vec<Release>,
     /// The ledger after this batch, and the batch's last record.
     pub(super) snapshot: Option<(u64, Vec<u8>)>,
@@ -26,7 +27,7 @@ pub(super) struct Committer<W: Commit, S: KeepSnapshots> {
     pub(super) writer: W,
     pub(super) snapshots: S,
     pub(super) snapshotting: Option<JoinHandle<()>>,
-    pub(super) news: broadcast::Sender<News>,
+    pub(super) outlets: Outlets,
 }
 
 impl<W: Commit, S: KeepSnapshots> Committer<W, S> {
@@ -38,7 +39,10 @@ impl<W: Commit, S: KeepSnapshots> Committer<W, S> {
         }
         outcome?;
         for news in work.news {
-            let _nobody_listens = self.news.send(news);
+            let _nobody_listens = self.outlets.news.send(news);
+        }
+        if work.poses {
+            self.outlets.posed.send_replace(());
         }
         self.release(work.releases);
         if let Some((seq, bytes)) = work.snapshot {

@@ -30,7 +30,7 @@ use rollyard_core::ledger::{Command, Draw, Event, LeaseTerms, Ledger, Want};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::log::ReadError;
 use waiting::Wanted;
@@ -45,7 +45,7 @@ struct Inner {
     run: RunName,
     requests: flume::Sender<Request>,
     payload: PayloadFn,
-    news: broadcast::Sender<News>,
+    outlets: Outlets,
     sequencer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -56,6 +56,15 @@ type PayloadFn = Box<dyn Fn(Place) -> Result<Bytes, ReadError> + Send + Sync>;
 pub struct News {
     pub seq: u64,
     pub events: Arc<[Event]>,
+    /// The bytes of the rollout that came in with them, if one did.
+    pub payload: Bytes,
+}
+
+/// How others hear of what became durable.
+#[derive(Clone)]
+struct Outlets {
+    news: broadcast::Sender<News>,
+    posed: watch::Sender<()>,
 }
 
 /// What the sequencer is asked.
@@ -101,11 +110,11 @@ impl Yard {
         run: RunName,
         requests: flume::Sender<Request>,
         payload: PayloadFn,
-        news: broadcast::Sender<News>,
+        outlets: Outlets,
         sequencer: JoinHandle<()>,
     ) -> Self {
         let sequencer = Mutex::new(Some(sequencer));
-        Self { inner: Arc::new(Inner { run, requests, payload, news, sequencer }) }
+        Self { inner: Arc::new(Inner { run, requests, payload, outlets, sequencer }) }
     }
 
     pub fn run_name(&self) -> &RunName {
@@ -179,7 +188,13 @@ impl Yard {
 
     /// What happens from now on, as it becomes durable.
     pub fn news(&self) -> broadcast::Receiver<News> {
-        self.inner.news.subscribe()
+        self.inner.outlets.news.subscribe()
+    }
+
+    /// Changes whenever a group is posed or a knob is turned: for whoever looks after posed groups, and would
+    /// otherwise have to hear of every rollout.
+    pub fn posed(&self) -> watch::Receiver<()> {
+        self.inner.outlets.posed.subscribe()
     }
 
     /// Finishes what was asked, takes a snapshot and closes the log. Waits for it.

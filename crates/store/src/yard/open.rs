@@ -7,14 +7,14 @@ use rollyard_core::run_config::RunConfig;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use super::answer::YardError;
 use super::committer::Committer;
 use super::compact::Compaction;
 use super::sequencer::{Clock, Exit, Sequencer};
 use super::waiting::Waiting;
-use super::{NEWS_KEPT, REQUESTS_WAITING_MAX, Request, Yard};
+use super::{NEWS_KEPT, Outlets, REQUESTS_WAITING_MAX, Request, Yard};
 use crate::log::{self, Log, LogError, Parts, Payloads, ReplayError, Stage};
 
 /// How long a failed log is left alone before it is opened again.
@@ -50,7 +50,7 @@ pub fn open_on<L: Log + 'static>(
 ) -> Result<Yard, YardError> {
     let loaded = load(open_log()?, config, progress)?;
     let (requests, inbox) = flume::bounded(REQUESTS_WAITING_MAX);
-    let (news, _) = broadcast::channel(NEWS_KEPT);
+    let outlets = Outlets { news: broadcast::Sender::new(NEWS_KEPT), posed: watch::Sender::default() };
     let payloads = Arc::new(RwLock::new(loaded.parts.reader.clone()));
     let keeper = Keeper {
         run: run.as_str().into(),
@@ -58,7 +58,7 @@ pub fn open_on<L: Log + 'static>(
         open_log,
         inbox,
         to_self: requests.downgrade(),
-        news: news.clone(),
+        outlets: outlets.clone(),
         payloads: Arc::clone(&payloads),
     };
     let thread = std::thread::Builder::new()
@@ -69,7 +69,7 @@ pub fn open_on<L: Log + 'static>(
         let reader = payloads.read().unwrap_or_else(PoisonError::into_inner).clone();
         reader.payload(place)
     };
-    Ok(Yard::new(run.clone(), requests, Box::new(payload), news, thread))
+    Ok(Yard::new(run.clone(), requests, Box::new(payload), outlets, thread))
 }
 
 /// A ledger, and the log it was made from.
@@ -123,7 +123,7 @@ struct Keeper<L: Log, F> {
     open_log: F,
     inbox: flume::Receiver<Request>,
     to_self: flume::WeakSender<Request>,
-    news: broadcast::Sender<super::News>,
+    outlets: Outlets,
     payloads: Arc<RwLock<L::Reader>>,
 }
 
@@ -166,7 +166,7 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
                 writer: parts.writer,
                 snapshots: parts.snapshots,
                 snapshotting: None,
-                news: self.news.clone(),
+                outlets: self.outlets.clone(),
             },
             clock: Clock::start(),
             waiting: Waiting::default(),

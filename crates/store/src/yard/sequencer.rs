@@ -47,6 +47,8 @@ pub(super) struct Pending {
     news_for_readers: bool,
     /// Something left, so that a waiting writer might find room.
     room_for_writers: bool,
+    /// Somebody outside has groups to judge.
+    poses: bool,
 }
 
 /// Why the sequencer stopped.
@@ -146,7 +148,7 @@ impl<L: Log> Sequencer<L> {
         let pending = &mut self.pending;
         pending.body.clear();
         encode_events(events, &mut pending.body);
-        let stamp = self.stager.stage(&pending.body, payload)?;
+        let stamp = self.stager.stage(&pending.body, payload.clone())?;
         for event in events {
             match event {
                 Event::GroupReady { .. }
@@ -162,6 +164,8 @@ impl<L: Log> Sequencer<L> {
             }
             self.ledger.apply(event, stamp.place, &mut pending.freed);
         }
+        pending.poses |= self.ledger.posed_groups() > 0;
+        pending.poses |= matches!(events.first(), Some(Event::Configured { .. }));
         for (place, size_bytes) in pending.freed.drain(..) {
             self.stager.free(place, size_bytes);
             self.compaction.note_freed();
@@ -169,8 +173,8 @@ impl<L: Log> Sequencer<L> {
         }
         // A knob may have been turned, which can make room too.
         pending.room_for_writers |= matches!(events.first(), Some(Event::Configured { .. }));
-        if self.committer.news.receiver_count() > 0 {
-            pending.news.push(News { seq: stamp.seq, events: Arc::from(events.as_slice()) });
+        if self.committer.outlets.news.receiver_count() > 0 {
+            pending.news.push(News { seq: stamp.seq, events: Arc::from(events.as_slice()), payload });
         }
         Ok(())
     }
@@ -376,6 +380,7 @@ impl<L: Log> Sequencer<L> {
             batch: self.stager.take_batch(),
             answers: std::mem::take(&mut self.pending.answers),
             news: std::mem::take(&mut self.pending.news),
+            poses: std::mem::take(&mut self.pending.poses),
             releases: self.stager.reclaimable(),
             snapshot,
         })
