@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from rollyard import errors
@@ -43,13 +43,13 @@ def client_error() -> type[errors.NotReachableError]:
     else:
         bases += (aiohttp.ClientError,)
     about = {"__module__": "rollyard.slime", "__doc__": "The server is not reached, or did not say yes."}
-    return type("ClientError", bases, about)
+    return cast(type[errors.NotReachableError], type("ClientError", bases, about))
 
 
 async def get_rollout_data(
     api_base_url: str, num: int | None = None, timeout: float = 100.0
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Takes all groups that are ready, or as few as give `num` rollouts, and the statistics that go with them.
+    """Takes all groups that are ready, or as few as give `num` rollouts, with their statistics.
 
     Raises `ClientError`, also an `aiohttp.ClientError`, if the server is not reached or refuses; `ValueError`
     if a rollout lacks a field; `RolloutTimeoutError`, an `asyncio.TimeoutError`, after `timeout` seconds.
