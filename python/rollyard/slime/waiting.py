@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
+import secrets
+import socket
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from rollyard.client import calls
+from rollyard.client import calls, results
 from rollyard.client.awaited import AsyncClient, AsyncLease
 from rollyard.client.flow import Flow, Request, ask, logger
 from rollyard.client.site import Site
@@ -35,9 +38,7 @@ async def wait_for_groups(client: AsyncClient, groups: int, *, retries: int | No
     """Exactly so many groups, however long it takes; `retries` counts calls that fail, not waits."""
     site = client._site
     for wait_secs in itertools.chain([WAIT_SECS_FIRST], itertools.repeat(WAIT_SECS)):
-        terms = calls.LeaseTerms(groups, wait_secs, None, READER)
-        lease = persist(partial(calls.lease, site, terms), what="leasing groups", retries=retries)
-        granted = await client._do(lease)
+        granted = await client._do(lease(site, groups, wait_secs, retries))
         if granted is not None:
             return AsyncLease(client, granted)
         look = persist(partial(run_of, site), what="looking at the run", retries=retries)
@@ -48,6 +49,34 @@ async def wait_for_groups(client: AsyncClient, groups: int, *, retries: int | No
         # Most waits are short and nobody's business.
         logger.log(logging.WARNING if wait_secs == WAIT_SECS else logging.INFO, told)
     raise AssertionError("repeat() does not end")
+
+
+def lease(site: Site, groups: int, wait_secs: float, retries: int | None) -> Flow[results.Granted | None]:
+    """One wait for a lease. Each has a name of its own on the books, by which a lease is found whose answer
+    was lost: it would be nobody's until it ran out."""
+    reader = f"{READER}:{socket.gethostname()}:{os.getpid()}/{secrets.token_hex(4)}"
+    terms = calls.LeaseTerms(groups, wait_secs, None, reader)
+    has_failed = False
+
+    def once() -> Flow[results.Granted | None]:
+        nonlocal has_failed
+        if has_failed:
+            yield from give_back_all(site, reader)
+        has_failed = True
+        return (yield from calls.wait_for_groups(site, terms, reader))
+
+    try:
+        return (yield from persist(once, what="leasing groups", retries=retries))
+    except BaseException as stopped:
+        if not isinstance(stopped, Exception):
+            yield from calls.take_back(site, reader)
+        raise
+
+
+def give_back_all(site: Site, reader: str) -> Flow[None]:
+    for status in (yield from calls.leases(site)):
+        if status.reader == reader and status.status == "out":
+            yield from calls.give_back(site, status.lease)
 
 
 def run_of(site: Site) -> Flow[Mapping[str, Any]]:
