@@ -80,7 +80,9 @@ def make_items(groups: int, *, size: int = 2, first: int = 0) -> list[dict[str, 
     """Items with tokens, in groups that have something to learn."""
     said = {"tokens": [1, 2, 3, 4, 5], "response_length": 3, "rollout_log_probs": [-0.5, -0.25, -0.125]}
     return [
-        make_item(f"i{first + n // size}", reward=n % 2) | {"uid": f"i{first + n // size}:0:{n % size}"} | said
+        make_item(f"i{first + n // size}", reward=n % 2)
+        | {"uid": f"i{first + n // size}:0:{n % size}"}
+        | said
         for n in range(groups * size)
     ]
 

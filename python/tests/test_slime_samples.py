@@ -26,7 +26,9 @@ class Yard:
         self.url = serve_slime(serve, folder).url
         self._folder, self._model = folder, model
 
-    def train(self, items: Items, *, size: int = 2, knobs: dict[str, Any] | None = None, **changes: Any) -> Any:
+    def train(
+        self, items: Items, *, size: int = 2, knobs: dict[str, Any] | None = None, **changes: Any
+    ) -> Any:
         with Client(self.url) as client:
             client.configure(**(knobs or {}))
             client.write_many(items).raise_for_rejected()
@@ -130,7 +132,10 @@ ANSWERS: list[tuple[list[dict[str, Any]], str]] = [
     ([{"role": "user", "content": "a"}], ""),
     ([{"role": "assistant", "content": "a"}, {"role": "tool", "content": "b"}], "a"),
     ([{"role": "assistant", "content": None, "tool_calls": []}], ""),
-    ([{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}], "ab"),
+    (
+        [{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}],
+        "ab",
+    ),
 ]
 
 
@@ -140,7 +145,9 @@ def test_the_response_is_the_last_answer(messages: list[dict[str, Any]], expecte
 
 
 def test_a_sample_becomes_a_dict_and_comes_back() -> None:
-    sample = Sample(prompt="u", tokens=[1, 2], response_length=1, loss_mask=[1], status=Sample.Status.TRUNCATED)
+    sample = Sample(
+        prompt="u", tokens=[1, 2], response_length=1, loss_mask=[1], status=Sample.Status.TRUNCATED
+    )
     told = sample.to_dict()
     assert told["status"] == "truncated" and Sample.from_dict(told) == sample
     assert pickle.loads(pickle.dumps(sample)) == sample

@@ -103,7 +103,6 @@ def to_tensorboard(args: Any, values: Mapping[str, float]) -> None:
         return
     for name, value in values.items():
         writer.add_scalar(name, value, int(values[STEP_KEY]))
-    writer.flush()
 
 
 def tensorboard_folder(args: Any) -> str:
@@ -119,7 +118,8 @@ def tensorboard_writer(folder: str, _pid: int) -> Any | None:
     """A writer of this process: one that was forked with us would write into its parent's file."""
     for module in ("torch.utils.tensorboard", "tensorboardX"):
         try:
-            return importlib.import_module(module).SummaryWriter(folder)
+            # Its thread writes soon by itself; `flush` does not wait for what is still on the way to it.
+            return importlib.import_module(module).SummaryWriter(folder, flush_secs=1)
         except ImportError:
             continue
     return None
