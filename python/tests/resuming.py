@@ -44,7 +44,7 @@ class Assassin:
                 self.at(step.request.path.rpartition("/")[2])
             return outcome
 
-        AsyncClient._take = watched  # type: ignore[method-assign]
+        AsyncClient._take = watched  # type: ignore[method-assign,assignment]
 
 
 class Watched(DataBuffer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import pathlib
 import struct
 import time
@@ -34,7 +35,7 @@ def make_log_args(**given: Any) -> argparse.Namespace:
     return argparse.Namespace(**({"use_wandb": False, "use_tensorboard": False} | given))
 
 
-SUMMARIES: list[tuple[list[dict[str, Any]], dict[str, float] | None]] = [
+SUMMARIES: list[tuple[list[dict[str, Any]], dict[str, Any] | None]] = [
     ([], None),
     ([{}], None),
     ([{"total_samples": 0, "avg_reward": 0.0}], None),
@@ -43,9 +44,7 @@ SUMMARIES: list[tuple[list[dict[str, Any]], dict[str, float] | None]] = [
 
 
 @pytest.mark.parametrize(("given", "expected"), SUMMARIES)
-def test_means_are_weighted_by_samples(
-    given: list[dict[str, Any]], expected: dict[str, float] | None
-) -> None:
+def test_means_are_weighted_by_samples(given: list[dict[str, Any]], expected: dict[str, Any] | None) -> None:
     assert metrics.summary(given) == expected
 
 
@@ -78,17 +77,16 @@ def test_wandb_gets_the_values_offline_too(tmp_path: pathlib.Path) -> None:
 
 def wandb_rows(file: str) -> Iterator[Any]:
     """The rows of history in the file that `wandb sync` would send."""
-    from wandb.proto import wandb_internal_pb2
-
+    messages = importlib.import_module("wandb.proto.wandb_internal_pb2")
     for data in wandb_records(pathlib.Path(file).read_bytes()):
-        record = wandb_internal_pb2.Record.FromString(data)
+        record = messages.Record.FromString(data)
         if record.WhichOneof("record_type") == "history":
             yield record.history.item
 
 
 def wandb_records(content: bytes) -> Iterator[bytes]:
-    """Blocks of 32 KB, in which a record is one fragment or several: a checksum (4 bytes), the length (2), and
-    whether it is whole (1), the first (2), one between (3) or the last (4)."""
+    """Blocks of 32 KB, in which a record is one fragment or several: a checksum (4 bytes), the length (2),
+    and whether it is whole (1), the first (2), one between (3) or the last (4)."""
     at, record = 7, b""
     while at < len(content):
         left = 32768 - at % 32768
@@ -126,14 +124,13 @@ def test_tensorboard_gets_the_values(tmp_path: pathlib.Path, monkeypatch: pytest
 
 def tensorboard_scalars(file: pathlib.Path) -> Iterator[tuple[int, str, float]]:
     """Each record is its length (8 bytes), a checksum (4), the event, and a checksum (4)."""
-    from tensorboardX.proto.event_pb2 import Event
-
+    messages = importlib.import_module("tensorboardX.proto.event_pb2")
     content = file.read_bytes()
     while len(content) >= 8:
         (length,) = struct.unpack("<Q", content[:8])
         if len(content) < 16 + length:
             return
-        event = Event.FromString(content[12 : 12 + length])
+        event = messages.Event.FromString(content[12 : 12 + length])
         for value in event.summary.value:
             yield event.step, value.tag, value.simple_value
         content = content[16 + length :]

@@ -149,8 +149,8 @@ def test_a_read_ends_with_the_errors_that_slime_documents(serve: Serve, tmp_path
     server.stop()
     with pytest.raises(aiohttp.ClientError, match="no server is reached") as caught:
         asyncio.run(get_rollout_data(server.url))
-    assert isinstance(caught.value, ConnectionError) and type(caught.value) is ClientError
-    assert type(pickle.loads(pickle.dumps(caught.value))) is ClientError
+    assert isinstance(caught.value, ConnectionError) and isinstance(caught.value, ClientError)
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), ClientError)
     assert issubclass(RolloutTimeoutError, TimeoutError)
 
 

@@ -94,8 +94,8 @@ def cut(group: Group, samples: list[Any], size: int) -> list[list[Any]]:
     """A group in the size that slime's buffer takes; one of twice the size is two."""
     if len(samples) % size:
         raise RolloutError(
-            f"the group of instance {group.instance_id!r} has {len(samples)} rollouts, but slime takes them by "
-            f"--n-samples-per-prompt {size}; the run's knobs group_size and pad decide how many there are"
+            f"the group of instance {group.instance_id!r} has {len(samples)} rollouts, which do not go into "
+            f"groups of --n-samples-per-prompt {size}; the run's knobs group_size and pad set their number"
         )
     return [samples[begin : begin + size] for begin in range(0, len(samples), size)]
 
