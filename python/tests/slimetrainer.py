@@ -23,7 +23,7 @@ def make_args(url: str, folder: pathlib.Path, **changes: Any) -> argparse.Namesp
     """The arguments of a small training: two groups of two rollouts a step."""
     prompts = folder / "prompts.jsonl"
     if not prompts.exists():
-        prompts.write_text('{"instance_id": "i0", "prompt": "2+2?"}\n')
+        prompts.write_text('{"instance_id": "i0", "prompt": "2+2?", "label": "4"}\n')
     given: dict[str, Any] = {
         "rollout_batch_size": 2,
         "n_samples_per_prompt": 2,

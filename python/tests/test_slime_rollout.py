@@ -13,17 +13,19 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 import rollyard
 from flaky import flaky
 from rollyard import Client
-from rollyard.slime import OutOfRolloutsError, generate_agent_rollout, generate_rollout
+from rollyard.slime import OutOfRolloutsError, generate_agent_rollout, generate_rollout, waiting
 from rollyard.slime.waiting import is_out
 from samples import run_python
 from serving import Serve
 from slimetrainer import DataBuffer, make_args, make_items, serve_slime, uids_of, write
+from testengine import TestEngine
 
 
 def test_a_step_gets_its_groups_and_commits_them(serve: Serve, tmp_path: pathlib.Path) -> None:
@@ -305,6 +307,7 @@ OUT: list[tuple[dict[str, Any], bool]] = [
     (run("finished", out=1), False),
     (run("running"), False),
     (run("stopped"), False),
+    (run("external"), False),
     (run(None), False),
     (run(None) | {"generator": None}, False),
 ]
@@ -315,12 +318,42 @@ def test_when_no_more_groups_can_come(told: dict[str, Any], expected: bool) -> N
     assert is_out(told, 2) is expected
 
 
-def test_a_generator_that_has_finished_is_not_waited_for(serve: Serve, tmp_path: pathlib.Path) -> None:
-    url = serve("--root", str(tmp_path)).url
+def test_a_generator_that_has_finished_is_not_waited_for(
+    serve: Serve, tmp_path: pathlib.Path, server: TestEngine, model: pathlib.Path
+) -> None:
+    url = serve("--root", str(tmp_path), "--root", str(model)).url
+    engine = urlsplit(server.url)
+    given = {"sglang_router_ip": engine.hostname, "sglang_router_port": engine.port}
+    args = make_args(url, tmp_path, rollout_task_type="math", hf_checkpoint=str(model), **given)
     # All of its one instance is done, as the checkpoint says, so that the generator has nothing to do.
-    args, buffer = make_args(url, tmp_path, rollout_task_type="math"), DataBuffer(metadata={"0": ["i0"]})
     with pytest.raises(OutOfRolloutsError, match=r"0 are ready.* finished.* 0 trained"):
-        generate_rollout(args, 1, buffer)
+        generate_rollout(args, 1, DataBuffer(metadata={"0": ["i0"]}))
+
+
+def test_a_wait_tells_where_everything_is(
+    serve: Serve,
+    tmp_path: pathlib.Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "WAIT_SECS_FIRST", 0.05)
+    monkeypatch.setattr(waiting, "WAIT_SECS", 0.1)
+    url = serve_slime(serve, tmp_path).url
+    items = make_items(2)
+    write(url, items[:3])
+
+    def finish() -> None:
+        deadline = time.monotonic() + 30
+        while not any("1 are ready, 1 open, 0 leases out" in told for told in caplog.messages):
+            assert time.monotonic() < deadline, caplog.messages
+            time.sleep(0.02)
+        write(url, items[3:])
+
+    with while_waiting(url, finish):
+        assert len(generate_rollout(make_args(url, tmp_path), 0, DataBuffer())) == 2
+    [told, *_] = [told for told in caplog.messages if "waited for" in told]
+    assert "2 groups are waited for" in told and "of 3 rollouts 3 are held" in told
+    assert told.endswith(f"{url}/runs/default")
 
 
 class while_waiting:

@@ -98,13 +98,13 @@ def is_out(run: Mapping[str, Any], groups: int) -> bool:
 def describe(run: Mapping[str, Any]) -> str:
     """Where everything is, in a line."""
     generator = run.get("generator") or {}
-    state = generator.get("state", "of your own, if there is one")
-    trouble = f" ({generator['error']})" if generator.get("error") else ""
+    state = generator.get("state", "not known")
+    why = generator.get("problem") or generator.get("told")
     books = run["books"]
     dropped = ", ".join(f"{count} {reason}" for reason, count in books["dropped_by_reason"].items())
     return (
         f"{run['ready_groups']} are ready, {run['open_groups']} open, {run['leases_out']} leases out; the "
-        f"generator is {state}{trouble}; of {books['admitted']} rollouts {books['held']} are held, "
+        f"generator is {state}{f' ({why})' if why else ''}; of {books['admitted']} rollouts {books['held']} are held, "
         f"{books['leased']} leased, {books['trained']} trained, {books['dropped']} dropped"
         + (f" ({dropped})" if dropped else "")
     )
