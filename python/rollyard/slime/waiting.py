@@ -99,12 +99,13 @@ def describe(run: Mapping[str, Any]) -> str:
     """Where everything is, in a line."""
     generator = run.get("generator") or {}
     state = generator.get("state", "not known")
-    why = generator.get("problem") or generator.get("told")
+    if why := generator.get("problem") or generator.get("told"):
+        state = f"{state} ({why})"
     books = run["books"]
     dropped = ", ".join(f"{count} {reason}" for reason, count in books["dropped_by_reason"].items())
     return (
         f"{run['ready_groups']} are ready, {run['open_groups']} open, {run['leases_out']} leases out; the "
-        f"generator is {state}{f' ({why})' if why else ''}; of {books['admitted']} rollouts {books['held']} are held, "
+        f"generator is {state}; of {books['admitted']} rollouts {books['held']} are held, "
         f"{books['leased']} leased, {books['trained']} trained, {books['dropped']} dropped"
         + (f" ({dropped})" if dropped else "")
     )
