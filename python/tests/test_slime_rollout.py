@@ -319,15 +319,21 @@ def test_when_no_more_groups_can_come(told: dict[str, Any], expected: bool) -> N
 
 
 def test_a_generator_that_has_finished_is_not_waited_for(
-    serve: Serve, tmp_path: pathlib.Path, server: TestEngine, model: pathlib.Path
+    serve: Serve,
+    tmp_path: pathlib.Path,
+    server: TestEngine,
+    model: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(waiting, "WAIT_SECS", 1.0)
     url = serve("--root", str(tmp_path), "--root", str(model)).url
     engine = urlsplit(server.url)
     given = {"sglang_router_ip": engine.hostname, "sglang_router_port": engine.port}
     args = make_args(url, tmp_path, rollout_task_type="math", hf_checkpoint=str(model), **given)
     # All of its one instance is done, as the checkpoint says, so that the generator has nothing to do.
+    buffer = DataBuffer(metadata={"0": ["i0"]})
     with pytest.raises(OutOfRolloutsError, match=r"0 are ready.* finished.* 0 trained"):
-        generate_rollout(args, 1, DataBuffer(metadata={"0": ["i0"]}))
+        asyncio.run(asyncio.wait_for(generate_agent_rollout(args, 1, buffer), 60))
 
 
 def test_a_wait_tells_where_everything_is(
