@@ -12,6 +12,7 @@ import pytest
 
 import rollyard
 from rollyard import generator
+import rollyard.slime
 from samples import make_rollout
 from serving import ROOT, Serve
 from testengine import TestEngine
@@ -117,7 +118,7 @@ def test_the_reference_has_every_call_and_every_name() -> None:
     told = set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE))
     calls = {name for name, _ in inspect.getmembers(rollyard.Client, inspect.isfunction) if name[0] != "_"}
     assert told == calls - {"close"}
-    for name in rollyard.__all__:
+    for name in [*rollyard.__all__, *rollyard.slime.__all__]:
         assert name == "__version__" or re.search(rf"`{name}\b", page), name
     part = page.split("## `rollyard.generator`")[1]
     for name in generator.__all__:
