@@ -61,8 +61,15 @@ def _base_generator() -> dict[str, Any]:
         "query_single_turn": turn.query_single_turn,
         "get_rule_based_math_reward": rewards.get_rule_based_math_reward,
         "normalize_group_data": hooks.normalize_group_data,
-        "is_valid_group": hooks.is_valid_group,
+        "is_valid_group": _is_valid_math_group,
     }
+
+
+def _is_valid_math_group(group: Any, min_valid_group_size: int, task_type: str = "math") -> tuple[bool, bool]:
+    """The rule of slime's template, which is that of mathematics whatever the task is called."""
+    from rollyard.generator import hooks
+
+    return hooks.is_valid_group(group, min_valid_group_size, "math")
 
 
 def _default_func() -> dict[str, Any]:

@@ -80,6 +80,15 @@ def test_a_lease_has_what_was_written(serve: Serve) -> None:
         assert (fate.state, fate.lease, fate.can_rewind) == ("trained", lease.id, True)
 
 
+def test_known_are_those_that_were_written_however_many_are_asked_after(serve: Serve) -> None:
+    with rollyard.Client(serve().url) as client:
+        written = client.write_many(make_item(f"i{n}", reward=1) for n in range(3)).uids
+        # More than one call takes.
+        asked = [f"no{n}" for n in range(10_000)] + [str(uid) for uid in written]
+        assert client.known(asked) == set(written)
+        assert client.known([]) == set()
+
+
 def test_a_lease_is_given_back_when_the_block_fails(serve: Serve) -> None:
     with Client(serve("--group-size", "2").url) as client:
         client.write_many(make_rollouts(1))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rollyard
+from rollyard import generator
 from samples import make_rollout
 from serving import ROOT, Serve
 from testengine import TestEngine
@@ -118,3 +119,6 @@ def test_the_reference_has_every_call_and_every_name() -> None:
     assert told == calls - {"close"}
     for name in rollyard.__all__:
         assert name == "__version__" or re.search(rf"`{name}\b", page), name
+    part = page.split("## `rollyard.generator`")[1]
+    for name in generator.__all__:
+        assert re.search(rf"`{name}\b", part), name

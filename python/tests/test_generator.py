@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import pathlib
 import re
 import signal
@@ -162,7 +163,7 @@ def test_a_generator_that_ends_early_takes_its_workers_along_and_goes_on_later(
         """
         def rollout(client, messages, params, tools=None):
             note("asked", messages[0]["content"])
-            if not params.get("all") and len((FOLDER / "asked").read_text().splitlines()) > 5:
+            if not params.get("all") and not any(once(n) for n in range(5)):
                 time.sleep(600)
             return query_single_turn(client, messages, {"max_tokens": 8})
         """
@@ -185,20 +186,49 @@ def test_a_generator_that_ends_early_takes_its_workers_along_and_goes_on_later(
     assert items_of(yard.url).keys() == uids(range(6), [0])
 
 
+def test_a_worker_that_is_killed_is_replaced_and_its_rollout_made_again(
+    serve: Serve, server: TestEngine, generate: Generate
+) -> None:
+    yard = serve("--group-size", "2", *AS_WRITTEN)
+    generation = generate(yard.url, server.url)
+    server.set(hang=True)
+    generation.start(num_process=3)
+    until(lambda: len(generation.notes("asked")) == 3, what="three that hang")
+    before = generation.workers()
+    os.kill(before[1], signal.SIGKILL)
+    until(lambda: len(generation.notes("asked")) == 4, what="the rollout to be made again")
+    after = generation.workers()
+    assert len(after) == 3 and before[1] not in after and {before[0], before[2]} < set(after)
+    server.stop()
+    assert "a worker was ended by SIGKILL at the rollout" in generation.said()
+
+
+def test_workers_that_die_at_birth_end_the_work_and_not_the_machine(
+    serve: Serve, server: TestEngine, generate: Generate
+) -> None:
+    yard = serve("--group-size", "2", *AS_WRITTEN)
+    generation = generate(yard.url, server.url)
+    generation.write_code("os.register_at_fork(after_in_child=lambda: os._exit(9))")
+    said = generation.run()
+    assert "12 of 12 written, 12 failed" in said
+    errors = {item["extra_info"]["error"] for item in items_of(yard.url).values()}
+    assert errors == {"3 worker processes died of it; the last exited with 9"}
+
+
 def test_a_server_that_is_away_is_waited_for(serve: Serve, server: TestEngine, generate: Generate) -> None:
     yard = serve("--group-size", "2", *AS_WRITTEN)
     generation = generate(yard.url, server.url)
     server.set(latency_ms=50)
-    generation.start(num_epoch=10)
+    generation.start(num_epoch=5)
     with rollyard.Client(yard.url) as client:
         until(lambda: client.books().admitted >= 10, what="some rollouts")
         yard.kill()
         until(lambda: "nothing is written for now" in generation.said(), what="a word about it")
         yard.start()
         assert generation.end() == 0, generation.said()
-        assert client.books().admitted == 120
-    assert "120 of 120 written, 0 failed" in generation.said()
-    assert items_of(yard.url).keys() == uids(range(6), range(10))
+        assert client.books().admitted == 60
+    assert "60 of 60 written, 0 failed" in generation.said()
+    assert items_of(yard.url).keys() == uids(range(6), range(5))
 
 
 def test_a_run_without_room_is_waited_for(serve: Serve, server: TestEngine, generate: Generate) -> None:

@@ -269,6 +269,16 @@ def test_transforming_alone_is_all_the_shaping(tmp_path: pathlib.Path) -> None:
     assert [row["set"]["reward"] for row in shaped["rows"]] == [0.0] * 4
 
 
+def test_a_group_too_short_to_be_padded_is_no_failure_of_the_hook(tmp_path: pathlib.Path) -> None:
+    code = (
+        "from rollyard.generator import hooks\ndef pad_group_data(*args): return hooks.pad_group_data(*args)"
+    )
+    path = write(tmp_path, code)
+    for asked in (order("pad_group_data", group_size=5), order(group_size=5)):
+        [told] = child.review(path, 1.0, asked, [group()])
+        assert told == {"group": 0, "invalid": "2 items cannot be padded to 5 by one copy of each"}
+
+
 def test_a_changed_file_is_loaded_again(tmp_path: pathlib.Path) -> None:
     path = write(tmp_path, "def is_valid_group(*_): return True")
     stamped = order("is_valid_group")

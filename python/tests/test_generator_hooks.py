@@ -51,14 +51,13 @@ def make_groups(seed: int) -> Groups:
 
 def told(groups: Groups, knobs: dict[str, Any]) -> list[dict[str, Any]]:
     """What `review` makes of the groups without any hook of a file."""
-    steps = {"filter": "filter_item", "normalize": "normalize_group_data", "pad": "pad_group_data"}
     order = {
         "task_type": knobs.get("task_type", "default"),
         "group_size": SIZE,
         "min_valid_group_size": SIZE,
         "valid_items": math.ceil(0.5 * SIZE),
         "hooks": [],
-        "skip": [step for knob, step in steps.items() if knobs.get(knob) == "none"],
+        "skip": [],
         "defaults": {"reward_min": 0.0, "reward_max": 1.0} | knobs,
     }
     sent = [

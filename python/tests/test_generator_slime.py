@@ -33,6 +33,11 @@ from slime_plugins.rollout_buffer.generator.utils.default_func import (
     default_normalize_group_data, default_pad_group_data, is_valid_reward,
 )
 assert base.BaseGenerator is rollyard.generator.BaseGenerator and base.TASK_TYPE == "math"
+silent = {"reward": 1, "messages": [{"role": "assistant", "content": " "}]}
+answered = {"reward": 1, "messages": [{"role": "assistant", "content": "4"}]}
+assert base.is_valid_group(("a", [answered, answered]), 2, "other") == (True, True)
+assert base.is_valid_group(("a", [answered, silent]), 2) == (False, True)
+assert default_is_valid_group(("a", [answered, answered]), 2) == (False, True)
 assert default_pad_group_data is rollyard.generator.hooks.pad_group_data
 try:
     import slime.ray

@@ -22,10 +22,11 @@ no use; it names the file. It never raises.
     {"task_type": str, "group_size": int, "min_valid_group_size": int, "valid_items": int,
      "hooks": [names of hooks to use], "skip": [names of steps whose knob is "none"],
      "defaults": {"reward_min": float, "reward_max": float,
-                  "validate": "varied" | "answered" | "sized", "normalize": "grpo" | "center",
-                  "pad": "repeat" | "mask"}}
+                  "validate": "varied" | "answered" | "sized", "filter": "range" | "none",
+                  "normalize": "grpo" | "center" | "none", "pad": "repeat" | "mask" | "none"}}
 
-where `defaults` are the run's knobs, each of which may be left out, and a group is
+where `defaults` are the run's knobs, each of which may be left out, "none" is as good as a mention in `skip`,
+and a group is
 
     {"group": int, "instance_id": str, "stage": "growing" | "full" | "timed_out" | "closed",
      "min_size": int, "items": [item, …]}
@@ -33,7 +34,7 @@ where `defaults` are the run's knobs, each of which may be left out, and a group
 It returns a list as long as `groups` and in its order, each one of
 
     {"group": int, "waiting": true}
-    {"group": int, "invalid": str}            the reason, for the books
+    {"group": int, "invalid": str}            the reason; also of a group too short to be padded
     {"group": int, "too_few_valid": true}     fewer than `valid_items` passed filter_item
     {"group": int, "failed": str}             a hook raised, or returned what cannot be used
     {"group": int, "rows": [{"member": int | null, "set": {field: value}, "unset": [field, …]}, …]}

@@ -94,16 +94,19 @@ class Pool:
 
     def give(self, job: Job, task: Task) -> None:
         """Hands a job to a worker that has none; there must be room."""
-        while True:
-            worker = self._idle.pop() if self._idle else self._start()
-            try:
+        while self._idle:
+            worker = self._idle.pop()
+            with contextlib.suppress(OSError):
                 worker.pipe.send(task)
-            except OSError:
-                # It died while it was idle.
-                self._remove(worker)
-                continue
-            worker.job = job
-            return
+                worker.job = job
+                return
+            # It died while it was idle, which is no fault of the job.
+            self._remove(worker)
+        worker = self._start()
+        worker.job = job
+        # One that dies before it can be given anything is seen by `wait`, and counts.
+        with contextlib.suppress(OSError):
+            worker.pipe.send(task)
 
     def wait(self, *, block: bool) -> list[Event]:
         """What has happened; waits for something if it is to block."""

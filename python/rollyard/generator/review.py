@@ -22,7 +22,9 @@ Item: TypeAlias = dict[str, Any]
 Hook: TypeAlias = Callable[..., Any]
 Answer: TypeAlias = dict[str, Any]
 
-_SHAPING = {"filter_item", "normalize_group_data", "pad_group_data"}
+# The steps that shape a group, by the knobs that choose their defaults.
+_STEPS = {"filter": "filter_item", "normalize": "normalize_group_data", "pad": "pad_group_data"}
+_SHAPING = set(_STEPS.values())
 _FINISHED_NOT_VALID = "is_valid_group said the group is finished and not valid"
 _UNDECIDED = "is_valid_group said the group is neither finished nor valid, and no more will come"
 
@@ -41,6 +43,7 @@ class Reviewer:
         self._valid_items = order["valid_items"]
         self._knobs = order.get("defaults") or {}
         self._skip = set(order.get("skip") or ())
+        self._skip |= {step for knob, step in _STEPS.items() if self._knobs.get(knob) == "none"}
         self._hooks: dict[str, Hook] = {name: getattr(module, name) for name in order["hooks"]}
         # Whoever transforms whole groups, and shapes them no further, has done all of it.
         self._transforms_alone = "transform_group" in self._hooks and not self._hooks.keys() & _SHAPING
@@ -157,6 +160,9 @@ class Reviewer:
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
             return self._hooks[name](*arguments)
+        except hooks.CannotPadError:
+            # Said by our own step, which the hook has called: the group is at fault, and not the hook.
+            raise
         except BaseException as error:
             # SystemExit too: it is the group's, and not the end of the process.
             raise HookError(f"{name} raised {told(error, self._path)}") from error
