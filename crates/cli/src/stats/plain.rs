@@ -38,7 +38,7 @@ pub(super) fn table(runs: &[RunStats], now_secs: f64) -> String {
     }
     let mut text = table.to_string();
     for RunStats { run, books, pool, generator, .. } in runs {
-        for line in generator {
+        if let Some(line) = generator {
             let _infallible = writeln!(text, "generator of {run}: {line}");
         }
         for line in pool.iter().flat_map(|pool| pool.lines(now_secs)) {
