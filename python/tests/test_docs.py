@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rollyard
-from rollyard import generator
 import rollyard.slime
+from rollyard import generator
 from samples import make_rollout
 from serving import ROOT, Serve
 from testengine import TestEngine

@@ -90,7 +90,7 @@ def is_out(run: Mapping[str, Any], groups: int) -> bool:
     """Whether so many groups can never come. Of a generator that nobody knows of, more may always come."""
     if (run.get("generator") or {}).get("state") not in ("finished", "failed"):
         return False
-    # An open group closes by its timeout, hooks may let a posed one through, and a lease that is out may come back.
+    # An open group closes by its timeout, hooks may use a posed one, and a lease that is out may come back.
     may_come = run["open_groups"] + run["posed_groups"] + run["leases_out"]
     return may_come == 0 and bool(run["ready_groups"] < groups)
 
