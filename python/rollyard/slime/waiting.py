@@ -37,8 +37,11 @@ class OutOfRolloutsError(RollyardError):
 async def wait_for_groups(client: AsyncClient, groups: int, *, retries: int | None) -> AsyncLease:
     """Exactly so many groups, however long it takes; `retries` counts calls that fail, not waits."""
     site = client._site
+    reader = f"{READER}:{socket.gethostname()}:{os.getpid()}/{secrets.token_hex(4)}"
     for wait_secs in itertools.chain([WAIT_SECS_FIRST], itertools.repeat(WAIT_SECS)):
-        granted = await client._do(lease(site, groups, wait_secs, retries))
+        granted = await client._do(
+            lease(site, calls.LeaseTerms(groups, wait_secs, None, reader), reader, retries)
+        )
         if granted is not None:
             return AsyncLease(client, granted)
         look = persist(partial(run_of, site), what="looking at the run", retries=retries)
@@ -51,18 +54,14 @@ async def wait_for_groups(client: AsyncClient, groups: int, *, retries: int | No
     raise AssertionError("repeat() does not end")
 
 
-def lease(site: Site, groups: int, wait_secs: float, retries: int | None) -> Flow[results.Granted | None]:
-    """One wait for a lease. Each has a name of its own on the books, by which a lease is found whose answer
+def lease(
+    site: Site, terms: calls.LeaseTerms, reader: str, retries: int | None
+) -> Flow[results.Granted | None]:
+    """One wait for a lease. All of a step have one name on the books, by which a lease is found whose answer
     was lost: it would be nobody's until it ran out."""
-    reader = f"{READER}:{socket.gethostname()}:{os.getpid()}/{secrets.token_hex(4)}"
-    terms = calls.LeaseTerms(groups, wait_secs, None, reader)
-    has_failed = False
 
     def once() -> Flow[results.Granted | None]:
-        nonlocal has_failed
-        if has_failed:
-            yield from give_back_all(site, reader)
-        has_failed = True
+        yield from give_back_all(site, reader)
         return (yield from calls.wait_for_groups(site, terms, reader))
 
     try:
