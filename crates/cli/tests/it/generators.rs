@@ -1,5 +1,6 @@
 //! Generators as their users meet them: flags, what is printed, what is left after `kill -9`.
 
+use rollyard_test_engine::{Settings, TestEngine};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,9 +54,13 @@ fn serve(dir: &Path) -> Server {
 }
 
 fn eventually(server: &Server, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    once(server, "default", what, holds)
+}
+
+fn once(server: &Server, run: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        let (_, run) = server.client().get("/api/runs/default");
+        let (_, run) = server.client().get(&format!("/api/runs/{run}"));
         if holds(&run) {
             return run;
         }
@@ -109,6 +114,42 @@ fn a_generator_outlives_no_server_and_is_gone_on_with_by_the_next() {
     for part in ["generator running: runs as process", "dropped: regenerated", "generator finished"] {
         assert!(events.contains(part), "{part}: {events}");
     }
+}
+
+#[test]
+fn a_generator_of_ours_that_is_killed_makes_only_what_is_missing() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let engine =
+        runtime.block_on(TestEngine::start(Settings { latency_ms: 10, ..Settings::default() })).unwrap();
+    let dir = folder();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/generators/gsm_generator.py");
+    fs::copy(example, dir.path().join("generators/gsm_generator.py")).unwrap();
+    let problems =
+        (0..100).map(|n| json!({"instance_id": n, "prompt": format!("{n}+1?"), "label": "#### 1"}));
+    let problems: String = problems.map(|line| format!("{line}\n")).collect();
+    fs::write(dir.path().join("input.jsonl"), problems).unwrap();
+    let python = python();
+    let flags = ["--generators", "generators", "--python", &python, "--root", ".", "--token", "s3cret/@"];
+    let mut server = Server::start(dir.path(), &flags);
+    server.token = Some("s3cret/@".to_owned());
+    let payload = json!({
+        "task_type": "gsm", "run": "two", "input_file": dir.path().join("input.jsonl"), "num_repeat_per_sample": 4,
+        "num_process": 2, "remote_engine_url": engine.url(), "remote_buffer_url": "http://0.0.0.0:8889",
+        "sampling_params": {"max_tokens": 8},
+    });
+    let (status, answer) = server.client().post("/start_rollout", &payload);
+    assert_eq!(status, 200, "{answer}");
+    let run = once(&server, "two", "the first rollouts", |run| run["books"]["admitted"].as_u64() > Some(0));
+    let pid = run["generator"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+    let pid = pid.and_then(rustix::process::Pid::from_raw).unwrap_or_else(|| panic!("{run:#}"));
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let run = once(&server, "two", "the end", |run| run["generator"]["state"] == "finished");
+    assert_eq!(
+        (&run["books"]["admitted"], &run["generator"]["restarts"]),
+        (&json!(400), &json!(1)),
+        "{run:#}"
+    );
+    assert_eq!(run["books"]["dropped_by_reason"]["regenerated"], Value::Null);
 }
 
 #[test]

@@ -269,9 +269,12 @@ fn shortened(told: &str) -> String {
     if told.len() <= TOLD_BYTES_MAX {
         return told.to_owned();
     }
-    let half = TOLD_BYTES_MAX / 2;
-    let (begin, end) = (told.floor_char_boundary(half), told.ceil_char_boundary(told.len() - half + 8));
-    format!("{} … {}", told.get(..begin).unwrap_or_default(), told.get(end..).unwrap_or_default())
+    // Of each half so much that the dots fit between them.
+    let half = TOLD_BYTES_MAX / 2 - 4;
+    let is_between = |at: &usize| told.is_char_boundary(*at);
+    let begin = (0..=half).rev().find(is_between).and_then(|end| told.get(..end));
+    let end = (told.len() - half..told.len()).find(is_between).and_then(|begin| told.get(begin..));
+    format!("{} … {}", begin.unwrap_or_default(), end.unwrap_or_default())
 }
 
 #[cfg(test)]

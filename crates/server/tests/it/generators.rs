@@ -439,25 +439,27 @@ fn hooks_of_the_file_turn_the_knobs_unless_the_payload_does() {
     assert_eq!(knobs(), expected);
 }
 
-#[test]
-fn the_built_in_task_makes_its_rollouts_in_the_server() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+/// A server that is asked for the built-in task, and the engine that the task asks.
+fn with_engine(runtime: &tokio::runtime::Runtime) -> (Yard, TestEngine, Value) {
     let engine = runtime.block_on(TestEngine::start(rollyard_test_engine::Settings::default())).unwrap();
-    let mut yard = Yard::start(&[]);
-    let problems: String = (0..5)
-        .map(|n| format!("{{\"instance_id\": \"i{n}\", \"prompt\": \"{n}+1?\", \"label\": \"{}\"}}\n", n + 1))
-        .collect();
+    let yard = Yard::start(&[]);
+    let problem = |n| json!({"instance_id": format!("i{n}"), "prompt": format!("{n}+1?"), "label": "1"});
+    let problems: String = (0..5).map(|n| format!("{}\n", problem(n))).collect();
     fs::write(yard.path("input.jsonl"), problems).unwrap();
     let mut payload = yard.payload("math");
     payload["remote_engine_url"] = json!(format!("{}/v1", engine.url()));
     payload["sampling_params"] = json!({"max_tokens": 8, "temperature": 1.0});
+    (yard, engine, payload)
+}
+
+#[test]
+fn the_built_in_task_makes_its_rollouts_in_the_server() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (mut yard, _engine, payload) = with_engine(&runtime);
     assert_eq!(yard.start_rollout(payload.clone()), "started");
     let generator = yard.once("finished");
-    assert_eq!(
-        (&generator["kind"], &generator["progress"]["written"]),
-        (&json!("built_in"), &json!(10)),
-        "{generator:#}"
-    );
+    assert_eq!(generator["kind"], "built_in");
+    assert_eq!(generator["progress"]["written"], 10, "{generator:#}");
     let run = yard.run();
     assert_eq!((&run["config"]["version_spread_max"], &run["books"]["admitted"]), (&json!(1), &json!(10)));
 
@@ -465,6 +467,30 @@ fn the_built_in_task_makes_its_rollouts_in_the_server() {
     yard.restart();
     assert_eq!(yard.generator()["state"], "finished");
     assert_eq!(yard.start_rollout(payload), "started");
-    let generator = yard.eventually("all known", |run| run["generator"]["progress"]["known"] == 10);
-    assert_eq!(generator["books"]["admitted"], 10);
+    let run = yard.eventually("all known", |run| run["generator"]["progress"]["known"] == 10);
+    assert_eq!(run["books"]["admitted"], 10);
+}
+
+#[test]
+fn the_built_in_task_is_stopped_and_gone_on_with() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (mut yard, engine, payload) = with_engine(&runtime);
+    engine.change(|settings| settings.hang = true);
+    let under_way = |run: &Value| run["generator"]["progress"]["in_flight"] == 10;
+    yard.start_rollout(payload.clone());
+    yard.eventually("requests", under_way);
+    assert_eq!(yard.start_rollout(payload), "running");
+    let (status, run) = yard.server.post("/api/runs/default/generator/stop", json!({}));
+    assert_eq!((status, &run["generator"]["state"]), (200, &json!("stopped")), "{run:#}");
+
+    yard.server.post("/api/runs/default/generator/start", json!({}));
+    yard.eventually("requests again", under_way);
+    yard.restart();
+    yard.eventually("requests of the next server", under_way);
+    engine.change(|settings| settings.hang = false);
+    // What hangs stays so: the engine is asked anew.
+    yard.server.post("/api/runs/default/generator/stop", json!({}));
+    yard.server.post("/api/runs/default/generator/start", json!({}));
+    yard.once("finished");
+    assert_eq!(yard.run()["books"]["admitted"], 10);
 }
