@@ -93,7 +93,7 @@ class Programs:
             process.wait()
 
     def client(self, run: str, **knobs: object) -> rollyard.Client:
-        client = rollyard.Client(f"{self.server_url}/runs/{run}")
+        client = rollyard.Client(self.server_url, run=run)
         client.make_run(**knobs)
         return client
 
@@ -118,7 +118,7 @@ def math_task(programs: Programs, name: str, instances: int) -> float:
     }
     begin = time.perf_counter()
     plain.Connection(programs.server_url).post("/start_rollout", payload)
-    with rollyard.Client(f"{programs.server_url}/runs/{name}") as client:
+    with rollyard.Client(programs.server_url, run=name) as client:
         while client.books().admitted < instances * REPEATS:
             time.sleep(0.01)
     return instances * REPEATS / (time.perf_counter() - begin)
@@ -144,13 +144,13 @@ def item(instance: str, repeat: int, size: int = 1_000) -> dict[str, Any]:
     return {"uid": f"{instance}-{repeat}", "instance_id": instance, "messages": messages, "reward": reward}
 
 
-def delays(client: rollyard.Client, url: str, groups: int) -> list[float]:
+def delays(client: rollyard.Client, groups: int) -> list[float]:
     """Milliseconds from the last write of a group, when it is sent, to its arrival in a waiting trainer."""
     sent: dict[str, float] = {}
     found: list[float] = []
 
     def read() -> None:
-        with rollyard.Client(url) as reader:
+        with rollyard.Client(client.url, run=client.run) as reader:
             while len(found) < groups:
                 lease = reader.lease(groups=1, wait_secs=30)
                 assert lease is not None
@@ -201,9 +201,9 @@ def measure(programs: Programs, rounds: int) -> None:
     hooks = {"validate": "hook", "filter": "hook", "normalize": "hook", "pad": "hook", "meta": "hook"}
     knobs = {"group_size": REPEATS, "task_type": "hooked"}
     with programs.client("plain", group_size=REPEATS) as client:
-        without = delays(client, f"{programs.server_url}/runs/plain", 200)
+        without = delays(client, 200)
     with programs.client("hooked", **knobs, **hooks) as client:
-        through = delays(client, f"{programs.server_url}/runs/hooked", 200)
+        through = delays(client, 200)
     rates = []
     for n in range(rounds):
         with programs.client(f"many-{n}", **knobs, **hooks) as client:

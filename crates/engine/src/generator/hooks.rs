@@ -66,7 +66,7 @@ impl Generator {
         let Some(first) = candidates.first() else { return Ok(Vec::new()) };
         let groups: Vec<Group<'_>> = candidates.iter().map(Group::of).collect();
         let groups = serde_json::to_string(&groups).map_err(unspeakable)?;
-        let arguments = self.arguments(&[order(config, &first.posed).to_string(), groups])?;
+        let arguments = self.arguments(&[self.order(config, &first.posed).to_string(), groups])?;
         let answer = self.call(REVIEW, &arguments, within).await?;
         let judged: Vec<Judged> =
             serde_json::from_str(answer.get()).map_err(|error| misread(&error, &answer))?;
@@ -90,6 +90,37 @@ impl Generator {
         let arguments = self.arguments(&[arrived])?;
         let answer = self.call(META, &arguments, within).await?;
         serde_json::from_str(answer.get()).map_err(|error| misread(&error, &answer))
+    }
+
+    /// Which steps the hooks take, which are left out, and how the rest go. A knob may still say `hook` when the file
+    /// has lost the function: then the step is ours again.
+    fn order(&self, config: &RunConfig, posed: &PosedGroup) -> Value {
+        let hooked: BTreeSet<&str> = config.hooked_steps().collect();
+        let is_hooked = |hook: &Hook| hooked.contains(hook.knob()) && self.hooks.contains(hook);
+        let hooks: Vec<&str> = Hook::ALL.into_iter().filter(is_hooked).map(Hook::name).collect();
+        let left_out = [
+            // Judged before the group was posed.
+            (Hook::IsValidGroup, !hooked.contains("validate")),
+            (Hook::FilterItem, config.filter == Filter::None),
+            (Hook::NormalizeGroupData, config.normalize == Normalize::None),
+            (Hook::PadGroupData, config.pad == Pad::None),
+        ];
+        let skip: Vec<&str> =
+            left_out.into_iter().filter(|(_, out)| *out).map(|(hook, _)| hook.name()).collect();
+        json!({
+            "task_type": config.task_type,
+            "group_size": posed.group_size,
+            "min_valid_group_size": posed.min_size,
+            "valid_items": posed.valid_items,
+            "hooks": hooks,
+            "skip": skip,
+            "defaults": {
+                "reward_min": config.reward_min,
+                "reward_max": config.reward_max,
+                "normalize": config.normalize,
+                "pad": config.pad,
+            },
+        })
     }
 
     /// The file and its version, then what is particular to the function.
@@ -135,35 +166,6 @@ impl<'a> Group<'a> {
         let PosedGroup { group, instance, stage, min_size, .. } = posed;
         Self { group: group.0, instance_id: instance, stage: *stage, min_size: *min_size, items }
     }
-}
-
-/// Which steps the hooks take, which are left out, and how the rest go.
-fn order(config: &RunConfig, posed: &PosedGroup) -> Value {
-    let hooked: BTreeSet<&str> = config.hooked_steps().collect();
-    let hooks: Vec<&str> =
-        Hook::ALL.into_iter().filter(|hook| hooked.contains(hook.knob())).map(Hook::name).collect();
-    let left_out = [
-        // Judged before the group was posed.
-        (Hook::IsValidGroup, !hooked.contains("validate")),
-        (Hook::FilterItem, config.filter == Filter::None),
-        (Hook::NormalizeGroupData, config.normalize == Normalize::None),
-        (Hook::PadGroupData, config.pad == Pad::None),
-    ];
-    let skip: Vec<&str> = left_out.into_iter().filter(|(_, out)| *out).map(|(hook, _)| hook.name()).collect();
-    json!({
-        "task_type": config.task_type,
-        "group_size": posed.group_size,
-        "min_valid_group_size": posed.min_size,
-        "valid_items": posed.valid_items,
-        "hooks": hooks,
-        "skip": skip,
-        "defaults": {
-            "reward_min": config.reward_min,
-            "reward_max": config.reward_max,
-            "normalize": config.normalize,
-            "pad": config.pad,
-        },
-    })
 }
 
 fn unspeakable(error: serde_json::Error) -> HookError {
