@@ -17,10 +17,10 @@ import time
 from collections import Counter
 from typing import Any
 
+import httpx
 import pytest
 
 from rollyard import Client
-from rollyard.errors import RollyardError
 from serving import Serve, Server
 from testengine import StartEngine
 
@@ -32,7 +32,7 @@ BATCH = 4
 STEP_SECS = 0.15
 
 # What comes in between is the user's: a question, an answer, a reward that differs from repeat to repeat.
-GENERATOR = '''
+GENERATOR = """
 from rollyard.generator import BaseGenerator, query_single_turn, register
 
 def answer(client, messages, params):
@@ -45,7 +45,7 @@ def reward(item):
 def run_rollout(data):
     generator = BaseGenerator.from_payload(data)
     generator.entry(data["input_file"], answer, reward, int(data["num_epoch"]))
-'''
+"""
 
 
 class Training:
@@ -82,21 +82,31 @@ class Training:
 def kill_generator(url: str, chance: random.Random) -> bool:
     """One of the processes that make rollouts: the parent or a worker."""
     try:
-        with Client(url, retries=0) as client:
-            pid = client._http().get("/api/runs/default").json()["generator"]["pid"]
-    except (RollyardError, TypeError, KeyError, OSError):
+        pid = (httpx.get(f"{url}/api/runs/default").json()["generator"] or {}).get("pid")
+    except httpx.TransportError:
         return False
     if pid is None:
         return False
-    listed = subprocess.run(["ps", "-o", "pid=", "-g", str(pid)], capture_output=True, text=True).stdout
-    victims = [int(victim) for victim in listed.split()]
-    if not victims:
-        return False
+    victims = group_of(pid)
     try:
         os.kill(chance.choice(victims), signal.SIGKILL)
-    except ProcessLookupError:
+    except (ProcessLookupError, IndexError):
         return False
     return True
+
+
+def group_of(leader: int) -> list[int]:
+    """The processes that a generator consists of."""
+    members = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # Behind the name, which may hold anything: state, parent, process group.
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == leader:
+            members.append(int(stat.parent.name))
+    return members
 
 
 @pytest.mark.parametrize("task", ["chaos", "math"])
@@ -106,15 +116,12 @@ def test_whatever_is_killed_every_instance_is_trained_once_an_epoch(
     # Half of the time for each.
     seconds = SECONDS / 2
     chance = random.Random(f"{SEED} {task}")
-    # More than can be trained on in this time; the rest follows in peace.
-    steps = max(6, int(seconds / (STEP_SECS * 6)))
-    instances = max(2, steps * BATCH // EPOCHS)
+    # Undisturbed it would take half of the time.
+    instances = BATCH * max(2, int(seconds / (2 * STEP_SECS * EPOCHS)))
     steps = instances * EPOCHS // BATCH
-    instances = steps * BATCH // EPOCHS
-    assert instances * EPOCHS == steps * BATCH or instances * EPOCHS >= steps * BATCH
-
     engine = start_engine("--dialect", "openai", "--answer", r"It is \boxed{4}.")
-    engine.set(latency_ms=30)
+    # The built-in task asks for all at once: an answer takes long enough to be killed in the middle of it.
+    engine.set(latency_ms={"chaos": 30, "math": 3_000}[task])
     server = begin(serve, tmp_path)
     lines = [{"instance_id": f"i{n}", "prompt": f"{n}?", "label": "4"} for n in range(instances)]
     (tmp_path / "prompts.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -141,8 +148,9 @@ def test_whatever_is_killed_every_instance_is_trained_once_an_epoch(
             time.sleep(0.1)
     finally:
         trainer.end()
+    assert task == "math" or kills["generator"] > 0, kills
     print(f"{task}: {dict(kills)} in {seconds} s, {steps} steps")
-    check(server.url, tmp_path, instances, steps)
+    check(server.url, tmp_path, instances)
 
 
 def begin(serve: Serve, folder: pathlib.Path) -> Server:
@@ -158,9 +166,12 @@ def begin(serve: Serve, folder: pathlib.Path) -> Server:
 def disturb(server: Server, trainer: Training, chance: random.Random, seconds: float) -> Counter[str]:
     kills: Counter[str] = Counter()
     end = time.monotonic() + seconds
+    victims: list[str] = []
     while time.monotonic() < end and not trainer.is_done():
         time.sleep(chance.uniform(0.2, 2.0))
-        victim = chance.choice(["trainer", "server", "generator", "generator"])
+        if not victims:
+            victims = chance.sample(["trainer", "server", "generator", "generator"], 4)
+        victim = victims.pop()
         if victim == "trainer":
             trainer.kill()
         elif victim == "server":
@@ -174,18 +185,15 @@ def disturb(server: Server, trainer: Training, chance: random.Random, seconds: f
     return kills
 
 
-def check(url: str, folder: pathlib.Path, instances: int, steps: int) -> None:
+def check(url: str, folder: pathlib.Path, instances: int) -> None:
+    """The checkpoint, which is what was learnt, and the books tell the same: everything once."""
     trained = json.loads((folder / "checkpoint.json").read_text())["trained"]
-    seen = Counter(uid for uids in trained for uid in uids)
-    assert max(seen.values()) == 1, "trained twice"
-    assert len(trained) == steps and len(seen) == steps * BATCH * REPEATS
-    made = {f"i{n}:{epoch}:{r}" for n in range(instances) for epoch in range(EPOCHS) for r in range(REPEATS)}
-    assert seen.keys() <= made
+    made = (f"i{n}:{epoch}:{r}" for n in range(instances) for epoch in range(EPOCHS) for r in range(REPEATS))
+    assert Counter(uid for uids in trained for uid in uids) == Counter(made)
     with Client(url) as client:
         for step, uids in enumerate(trained):
             fates = [client.fate(uid) for uid in uids]
             assert {(fate.state, fate.step) for fate in fates} == {("trained", step)}, step
         books = client.books()
-    assert books.balanced
-    assert (books.admitted, books.trained) == (len(made), len(seen)), books
-    assert books.held == len(made) - len(seen) and books.dropped == 0, books
+    count = instances * EPOCHS * REPEATS
+    assert books.balanced and (books.admitted, books.trained, books.dropped) == (count, count, 0), books
