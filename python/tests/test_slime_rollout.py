@@ -293,8 +293,15 @@ def test_a_checkpoint_that_is_too_old_says_what_to_do(serve: Serve, tmp_path: pa
     assert caught.value.code == "too_far_back" and "step 0" in str(caught.value)
 
 
-def run(state: str | None, *, ready: int = 0, is_open: int = 0, out: int = 0) -> dict[str, Any]:
-    told: dict[str, Any] = {"ready_groups": ready, "open_groups": is_open, "leases_out": out}
+def run(
+    state: str | None, *, ready: int = 0, is_open: int = 0, posed: int = 0, out: int = 0
+) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "ready_groups": ready,
+        "open_groups": is_open,
+        "posed_groups": posed,
+        "leases_out": out,
+    }
     return told if state is None else told | {"generator": {"state": state}}
 
 
@@ -304,6 +311,7 @@ OUT: list[tuple[dict[str, Any], bool]] = [
     (run("finished", ready=1), True),
     (run("finished", ready=2), False),
     (run("finished", is_open=1), False),
+    (run("finished", posed=1), False),
     (run("finished", out=1), False),
     (run("running"), False),
     (run("stopped"), False),

@@ -1,4 +1,4 @@
-"""The HTTP calls that the README and the guide to sampling show, in their order, against a real server."""
+"""The HTTP calls that the README and the guides show, in their order, against a real server."""
 
 from __future__ import annotations
 

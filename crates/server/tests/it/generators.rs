@@ -13,7 +13,7 @@ use crate::server::Server;
 
 /// A generator that knows nothing of us: it names its rollouts by chance, and writes them one by one. `crash` and
 /// `wait` are files that tell it to end in the middle of a group, once, and not to go on while they are there.
-const PLAIN: &str = r#"
+pub(crate) const PLAIN: &str = r#"
 import json, os, time, urllib.request, uuid
 TASK_TYPE = "plain"
 

@@ -1,8 +1,9 @@
 //! Groups in the hands of their generator's hooks, with real Python: used, refused, raised at, hung on, killed.
 
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
-use crate::generators::{Yard, has_line};
+use crate::generators::{PLAIN, Yard, has_line};
 
 /// Takes its orders from the instance: what is to go wrong is in its name.
 const OBEDIENT: &str = r#"
@@ -164,6 +165,47 @@ fn nobody_waits_for_a_hook_that_hangs() {
 }
 
 #[test]
+fn a_bad_file_beside_good_ones_disturbs_nobody() {
+    let raises = OBEDIENT.replace("\"obedient\"", "\"raises\"").replace("item[\"reward\"] >= 0", "1 / 0");
+    let hangs =
+        OBEDIENT.replace("\"obedient\"", "\"hangs\"").replace("item[\"reward\"] >= 0", "time.sleep(600)");
+    let yard = Yard::start(&[
+        ("a_generator.py", PLAIN),
+        ("b_generator.py", OBEDIENT),
+        ("c_generator.py", &raises),
+        ("d_generator.py", &hangs),
+        ("e_generator.py", "def run_rollout(data:\n"),
+    ]);
+    let run = |name: &str| yard.server.get(&format!("/api/runs/{name}")).1;
+    for (name, repeats) in [("raises", 4), ("hangs", 4), ("obedient", 4), ("plain", 2)] {
+        let mut payload = yard.payload(name);
+        payload["num_repeat_per_sample"] = json!(repeats);
+        payload["hook_seconds"] = json!(600);
+        let (status, answer) = yard.server.post(&format!("/runs/{name}/start_rollout"), payload);
+        assert_eq!(status, 200, "{answer}");
+    }
+    for name in ["raises", "hangs", "obedient"] {
+        for n in 0..4 {
+            let item = json!({"uid": n.to_string(), "instance_id": "i", "reward": n % 2, "messages": []});
+            assert_eq!(yard.server.post(&format!("/runs/{name}/buffer/write"), item).0, 200);
+        }
+    }
+    for (name, path, expected) in [
+        ("plain", "/ready_groups", json!(5)),
+        ("obedient", "/ready_groups", json!(1)),
+        ("raises", "/books/dropped_by_reason/hook_failed", json!(4)),
+        ("hangs", "/posed_groups", json!(1)),
+    ] {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while run(name).pointer(path) != Some(&expected) {
+            assert!(Instant::now() < deadline, "{name}: {path} is not {expected}: {:#}", run(name));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    assert!(has_line(&run("raises")["generator"], "filter_item raised ZeroDivisionError"));
+}
+
+#[test]
 fn statistics_of_the_wrong_shape_do_not_keep_a_reader_from_its_rows() {
     let yard = obedient(json!({}));
     write(&yard, "list", REWARDS);
@@ -197,13 +239,13 @@ fn groups_wait_for_hooks_that_are_not_there_and_the_run_says_so() {
         let item = json!({"uid": n.to_string(), "instance_id": "i", "reward": n % 2, "messages": []});
         yard.server.post("/runs/alone/buffer/write", item);
     }
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let (_, run) = yard.server.get("/api/runs/alone");
         if run["posed_groups"] == 1 && run["generator"]["log"].to_string().contains("--generators DIR") {
             break;
         }
-        assert!(std::time::Instant::now() < deadline, "{run:#}");
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(Instant::now() < deadline, "{run:#}");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
