@@ -1,7 +1,7 @@
 //! What a server is told when it starts. Runs have their own knobs; these are about listening.
 
 use rollyard_engine::generator::folder::IMPORT_WITHIN;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -25,6 +25,14 @@ pub struct Settings {
     /// Longest body of a request, and longest line of a bulk write.
     pub body_bytes_max: usize,
     pub compress_answers: CompressAnswers,
+}
+
+impl Settings {
+    /// Whether a path of a request lies in the folders named at start, wherever links lead.
+    pub(crate) fn may_read(&self, path: &Path) -> bool {
+        let roots = self.roots.iter().filter_map(|root| root.canonicalize().ok());
+        path.canonicalize().is_ok_and(|real| roots.into_iter().any(|root| real.starts_with(root)))
+    }
 }
 
 /// Whether answers are compressed for clients that accept it.

@@ -18,6 +18,9 @@ mod vllm;
 mod http;
 mod serve;
 
+mod python;
+
 pub use engine::Counters;
+pub use python::interpreter;
 pub use serve::TestEngine;
 pub use settings::{Dialects, Settings};

@@ -1,9 +1,9 @@
 //! Generators as their users meet them: flags, what is printed, what is left after `kill -9`.
 
-use rollyard_test_engine::{Settings, TestEngine};
+use rollyard_test_engine::{Settings, TestEngine, interpreter};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -32,13 +32,6 @@ def run_rollout(data):
     print("all is made")
 "#;
 
-fn python() -> String {
-    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    let python = std::env::var_os("ROLLYARD_PYTHON").map_or(made, PathBuf::from);
-    assert!(python.exists(), "`make test-rust` installs the package rollyard for {}", python.display());
-    python.display().to_string()
-}
-
 fn folder() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("generators")).unwrap();
@@ -50,7 +43,8 @@ fn folder() -> TempDir {
 }
 
 fn serve(dir: &Path) -> Server {
-    Server::start(dir, &["--generators", "generators", "--python", &python(), "--root", "."])
+    let python = interpreter().display().to_string();
+    Server::start(dir, &["--generators", "generators", "--python", &python, "--root", "."])
 }
 
 fn eventually(server: &Server, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
@@ -128,7 +122,7 @@ fn a_generator_of_ours_that_is_killed_makes_only_what_is_missing() {
         (0..100).map(|n| json!({"instance_id": n, "prompt": format!("{n}+1?"), "label": "#### 1"}));
     let problems: String = problems.map(|line| format!("{line}\n")).collect();
     fs::write(dir.path().join("input.jsonl"), problems).unwrap();
-    let python = python();
+    let python = interpreter().display().to_string();
     let flags = ["--generators", "generators", "--python", &python, "--root", ".", "--token", "s3cret/@"];
     let mut server = Server::start(dir.path(), &flags);
     server.token = Some("s3cret/@".to_owned());

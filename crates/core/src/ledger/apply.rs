@@ -222,18 +222,10 @@ impl Ledger {
             self.close(no);
         }
         let Some(group) = self.groups.get_mut(&no) else { return };
-        match group.status {
-            GroupStatus::Open => {
-                let deadline = group.touched_at.after_secs(self.config.group_timeout_seconds);
-                self.group_deadlines.remove(&(deadline, no));
-            }
-            GroupStatus::Ready(order) => {
-                self.ready.remove(&order);
-            }
-            GroupStatus::Posed(_) | GroupStatus::Leased(..) | GroupStatus::Pooled => {}
-        }
         group.shape = None;
+        let (status, touched_at) = (group.status, group.touched_at);
         group.status = GroupStatus::Posed(stage);
+        self.unindex(no, status, touched_at);
         self.posed.insert(no);
     }
 
@@ -271,7 +263,7 @@ impl Ledger {
     fn drop_group(&mut self, no: GroupNo, reason: DropReason, freed: &mut Vec<(Place, u32)>) {
         self.close(no);
         let Some(group) = self.groups.remove(&no) else { return };
-        self.unindex(no, &group);
+        self.unindex(no, group.status, group.touched_at);
         self.tally.finish(&group.instance);
         if reason == DropReason::Regenerated
             && let Some(instance) = self.instances.get_mut(&Uid::of(&group.instance))
@@ -325,15 +317,16 @@ impl Ledger {
         if self.groups.get(&no).is_some_and(|group| group.rollouts.is_empty() && lease.is_none()) {
             self.close(no);
             if let Some(group) = self.groups.remove(&no) {
-                self.unindex(no, &group);
+                self.unindex(no, group.status, group.touched_at);
             }
         }
     }
 
-    fn unindex(&mut self, no: GroupNo, group: &Group) {
-        match group.status {
+    /// Takes a group out of the index of its status.
+    fn unindex(&mut self, no: GroupNo, status: GroupStatus, touched_at: Time) {
+        match status {
             GroupStatus::Open => {
-                let deadline = group.touched_at.after_secs(self.config.group_timeout_seconds);
+                let deadline = touched_at.after_secs(self.config.group_timeout_seconds);
                 self.group_deadlines.remove(&(deadline, no));
             }
             GroupStatus::Ready(order) => {

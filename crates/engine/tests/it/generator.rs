@@ -2,11 +2,10 @@
 
 use rollyard_engine::generator::process::Process;
 use rollyard_engine::lines::Printed;
+use rollyard_test_engine::interpreter;
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
-
-use crate::python::interpreter;
 
 /// Takes no notice of being asked to end, and neither does its worker.
 const STUBBORN: &str = r#"

@@ -4,14 +4,13 @@
 use rollyard_engine::clients::{Dialect, EngineConfig, HttpEngine};
 use rollyard_engine::episode::{Context, Data, EpisodeError, Workflow};
 use rollyard_engine::generate::SharedEngine;
-use rollyard_engine::host::{Host, HostConfig, PYTHON_VARIABLE, PythonReward, PythonTool, PythonWorkflow};
+use rollyard_engine::host::{Host, HostConfig, PythonReward, PythonTool, PythonWorkflow};
 use rollyard_engine::reward::{Judged, Reward, RewardError};
 use rollyard_engine::stats::Stats;
 use rollyard_engine::tool::{Tool, ToolError};
-use rollyard_test_engine::{Settings, TestEngine};
+use rollyard_test_engine::{Settings, TestEngine, interpreter};
 use serde_json::value::RawValue;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -50,18 +49,6 @@ class Asks(rollyard.RolloutWorkflow):
         rollyard.stats.get().scalar(tokens=answer.output_len)
         return {"a": rollyard.Interaction(answer, 0.5)}
 "#;
-
-/// The interpreter that is named, or else the one that `make` installs the package for.
-pub(crate) fn interpreter() -> PathBuf {
-    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    let python = std::env::var_os(PYTHON_VARIABLE).map_or(made, PathBuf::from);
-    assert!(
-        python.exists(),
-        "no interpreter has the package rollyard; `make test-rust` installs it, and {PYTHON_VARIABLE} names another: {}",
-        python.display()
-    );
-    python
-}
 
 /// Workers that can import the user's code.
 async fn start(stats: &'static Stats, engine: Option<&EngineConfig>) -> (Host, TempDir) {

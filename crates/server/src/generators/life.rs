@@ -15,6 +15,7 @@ use super::payload::{fill_in_buffer_url, skip_finished};
 use super::shelf::YardShelf;
 use super::supervisor::Supervisor;
 use super::work::{Maker, Work};
+use crate::settings::Settings;
 
 /// How often a built-in task tells the log how far it is.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
@@ -45,7 +46,7 @@ pub(super) async fn live(
             let generator = generators.find(&work.task_type).unwrap_or_else(|| Arc::clone(known));
             live_as_process(supervisor, generators, &generator, work, resumes, stop).await
         }
-        Maker::BuiltIn => live_as_task(supervisor, work, stop).await,
+        Maker::BuiltIn => live_as_task(supervisor, &generators.settings, work, stop).await,
         Maker::External => End::Hopeless("its rollouts come from outside".to_owned()),
     }
 }
@@ -108,11 +109,28 @@ fn crash(pid: Option<u32>, exit: &Exit) -> String {
     format!("process {} ended with {}{said}", pid.unwrap_or_default(), exit.how())
 }
 
-async fn live_as_task(supervisor: &Supervisor, work: &Work, stop: impl Future<Output = ()> + Send) -> End {
-    let payload = match StartPayload::parse(&work.payload) {
+async fn live_as_task(
+    supervisor: &Supervisor,
+    settings: &Settings,
+    work: &Work,
+    stop: impl Future<Output = ()> + Send,
+) -> End {
+    let mut payload = match StartPayload::parse(&work.payload) {
         Ok(payload) => payload,
         Err(error) => return End::Hopeless(error.to_string()),
     };
+    // The payload may be from before a restart, with other folders.
+    if !settings.may_read(&payload.input_file) {
+        let file = payload.input_file.display();
+        return End::Hopeless(format!("it may not be read; name its folder with --root DIR: {file}"));
+    }
+    if let Some(path) = payload.tokenizer_path.take_if(|path| !settings.may_read(path)) {
+        let path = path.display();
+        supervisor.log.push(&format!(
+            "generator: rollouts are text only, because tokenizer_path may not be read; name its folder with --root DIR: \
+             {path}"
+        ));
+    }
     let task = match tokio::task::spawn_blocking(move || MathTask::prepare(payload)).await {
         Ok(Ok(task)) => task,
         Ok(Err(error)) => return End::Hopeless(error.to_string()),

@@ -1,8 +1,7 @@
 //! Generators in the server, with real Python: found, run, restarted, stopped and gone on with.
 
-use rollyard_engine::host::PYTHON_VARIABLE;
 use rollyard_server::Settings;
-use rollyard_test_engine::TestEngine;
+use rollyard_test_engine::{TestEngine, interpreter};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -156,18 +155,6 @@ fn settings(files: &TempDir) -> Settings {
         generator_restarts: 1,
         ..Settings::default()
     }
-}
-
-/// The interpreter that is named, or else the one that `make` installs the package for.
-fn interpreter() -> PathBuf {
-    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    let python = std::env::var_os(PYTHON_VARIABLE).map_or(made, PathBuf::from);
-    assert!(
-        python.exists(),
-        "no interpreter has the package rollyard; `make test-rust` installs it, and {PYTHON_VARIABLE} names another: {}",
-        python.display()
-    );
-    python
 }
 
 fn kill(pid: &Value) {
@@ -469,6 +456,20 @@ fn the_built_in_task_makes_its_rollouts_in_the_server() {
     assert_eq!(yard.start_rollout(payload), "started");
     let run = yard.eventually("all known", |run| run["generator"]["progress"]["known"] == 10);
     assert_eq!(run["books"]["admitted"], 10);
+}
+
+#[test]
+fn a_tokenizer_outside_of_the_named_folders_is_not_read() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (yard, _engine, mut payload) = with_engine(&runtime);
+    // A folder that would be an error if anybody looked into it.
+    let elsewhere = TempDir::new().unwrap();
+    fs::write(elsewhere.path().join("tokenizer.json"), "not JSON").unwrap();
+    payload["tokenizer_path"] = json!(elsewhere.path());
+    yard.start_rollout(payload);
+    let generator = yard.once("finished");
+    assert!(has_line(&generator, "rollouts are text only"), "{generator:#}");
+    assert_eq!(yard.run()["books"]["admitted"], 10);
 }
 
 #[test]
