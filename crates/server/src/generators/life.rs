@@ -171,7 +171,7 @@ async fn live_as_task(
 fn judge(ended: Result<Result<Summary, TaskError>, JoinError>) -> End {
     match ended {
         Ok(Ok(Summary { stopped: true, .. })) => End::Stopped,
-        Ok(Ok(Summary { counts, .. })) => End::Done(format!(": {}", counts.line())),
+        Ok(Ok(Summary { counts, .. })) => End::Done(format!("{}; ", counts.line())),
         Ok(Err(error @ TaskError::Payload(_))) => End::Hopeless(error.to_string()),
         Ok(Err(error)) => End::Crashed(error.to_string()),
         Err(error) => End::Crashed(panicked(error)),

@@ -163,8 +163,7 @@ impl Supervisor {
             let why = match end {
                 End::Stopped => return self.note_replaced(generators).await,
                 End::Done(told) => {
-                    let told =
-                        format!("finished{told}; {} rollouts came in meanwhile", now.saturating_sub(first));
+                    let told = format!("{told}{} rollouts came in meanwhile", now.saturating_sub(first));
                     return self.conclude(work, GeneratorState::Finished, told).await;
                 }
                 End::Hopeless(why) => {
