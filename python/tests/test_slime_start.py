@@ -15,8 +15,8 @@ import pytest
 
 import rollyard
 from rollyard import Client
+from rollyard.client.address import Address
 from rollyard.slime import ClientError, RolloutTimeoutError, get_rollout_data, start_rollout
-from rollyard.slime.address import Address
 from rollyard.slime.read import check
 from rollyard.slime.start import start_payload
 from serving import Serve

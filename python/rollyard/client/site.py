@@ -30,7 +30,7 @@ class Site:
     ) -> Site:
         where = httpx.URL(url or os.environ.get("ROLLYARD_URL") or DEFAULT_URL)
         if where.scheme not in ("http", "https") or not where.host:
-            raise ValueError(f"a server is at an http:// or https:// URL, not at {_shown(where)!r}")
+            raise ValueError(f"a server is at an http:// or https:// URL, not at {shown(where)!r}")
         if timeout_secs <= 0:
             raise ValueError(f"timeout_secs is {timeout_secs}, but must be above 0")
         if retries < 0:
@@ -41,7 +41,7 @@ class Site:
     @property
     def shown_url(self) -> str:
         """The URL without the secret that may be in it."""
-        return _shown(self.url)
+        return shown(self.url)
 
     @property
     def run_path(self) -> str:
@@ -68,7 +68,7 @@ class Site:
         }
 
 
-def _shown(url: httpx.URL) -> str:
+def shown(url: httpx.URL) -> str:
     return str(url.copy_with(userinfo=b"")).rstrip("/")
 
 

@@ -11,11 +11,13 @@ from typing import TypeVar
 import httpx
 
 from rollyard.client import calls
+from rollyard.client.address import Address
 from rollyard.client.blocking import Client
 from rollyard.client.encode import Line
 from rollyard.client.flow import PAUSE_SECS_FIRST, PAUSE_SECS_MAX
+from rollyard.client.persist import may_pass
 from rollyard.client.results import RejectedRollout, WriteManyResult
-from rollyard.errors import FullError, NoAnswerError, NotReachableError, ServerError
+from rollyard.errors import RollyardError
 
 T = TypeVar("T")
 
@@ -27,11 +29,8 @@ _DONE = "uid_taken"
 
 def yard_client(buffer_url: str) -> Client:
     """A client for `http://host:8889`, or for a run at `http://host:8889/runs/NAME`."""
-    url = httpx.URL(buffer_url.rstrip("/"))
-    before, between, run = url.path.rpartition("/runs/")
-    if not between or "/" in run:
-        return Client(str(url), retries=2)
-    return Client(str(url.copy_with(path=before or "/")), run=run, retries=2)
+    address = Address.of(buffer_url)
+    return Client(address.server, run=address.run, retries=2)
 
 
 def run_url(buffer_url: str, run: str | None) -> str:
@@ -74,13 +73,10 @@ class YardWriter:
         for attempt in itertools.count():
             try:
                 return call()
-            except (NotReachableError, NoAnswerError, FullError) as error:
-                trouble: Exception = error
-            except ServerError as error:
-                if error.status < 500:
+            except RollyardError as trouble:
+                if not may_pass(trouble):
                     raise
-                trouble = error
-            self._say(f"nothing is written for now, trying again: {trouble}")
+                self._say(f"nothing is written for now, trying again: {trouble}")
             time.sleep(_pause_secs(attempt))
         raise AssertionError("count() does not end")
 

@@ -14,11 +14,11 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from rollyard import errors
+from rollyard.client.address import Address
 from rollyard.client.awaited import AsyncClient
 from rollyard.client.calls import post
 from rollyard.client.flow import Flow, Pause, ask
 from rollyard.client.site import Site
-from rollyard.slime.address import Address
 
 REQUIRED = ("uid", "instance_id", "messages", "reward", "extra_info")
 

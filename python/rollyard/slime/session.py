@@ -12,12 +12,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from rollyard.client import calls
+from rollyard.client.address import Address
 from rollyard.client.awaited import AsyncClient
 from rollyard.client.flow import Flow, logger
+from rollyard.client.persist import persist
 from rollyard.client.site import Site
 from rollyard.errors import RefusedError
-from rollyard.slime.address import Address, buffer_url
-from rollyard.slime.persist import persist
+from rollyard.slime.address import buffer_url
 from rollyard.slime.start import start
 from rollyard.slime.waiting import run_of
 

@@ -12,12 +12,13 @@ from typing import Any
 from urllib.parse import quote
 
 from rollyard import errors
+from rollyard.client.address import Address
 from rollyard.client.blocking import Client
 from rollyard.client.calls import post
 from rollyard.client.flow import Flow, Request, ask
+from rollyard.client.persist import persist
 from rollyard.client.site import Site
-from rollyard.slime.address import Address, buffer_url
-from rollyard.slime.persist import persist
+from rollyard.slime.address import buffer_url
 
 NUM_PROCESS_DEFAULT = 100
 NUM_EPOCH_DEFAULT = 3

@@ -18,9 +18,9 @@ from typing import Any
 from rollyard.client import calls, results
 from rollyard.client.awaited import AsyncClient, AsyncLease
 from rollyard.client.flow import Flow, Request, ask, logger
+from rollyard.client.persist import persist
 from rollyard.client.site import Site
 from rollyard.errors import RollyardError
-from rollyard.slime.persist import persist
 
 # The first look is early: a generator that has finished for good need not be waited for.
 WAIT_SECS_FIRST = 1.0

@@ -41,6 +41,8 @@ mod view;
 #[cfg(test)]
 mod hook_tests;
 #[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod replay_tests;
 #[cfg(test)]
 mod tests;

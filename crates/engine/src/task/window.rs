@@ -38,7 +38,8 @@ impl Window {
     /// Until all is written or it is stopped. What is finished is written, however it ends.
     pub(super) async fn make_all(&self, plan: Plan, stop: &CancellationToken) -> Result<(), TaskError> {
         let (feed, fed) = mpsc::channel(FED);
-        let (finish, finished) = mpsc::unbounded_channel();
+        // As many as have a place, so that nobody waits to be taken.
+        let (finish, finished) = mpsc::channel(self.places());
         let (shelf, progress) = (|| Arc::clone(&self.shelf), || Arc::clone(&self.maker.progress));
         let give_up = stop.child_token();
         let writer = Writer { shelf: shelf(), progress: progress(), stop: give_up.clone() };
@@ -56,15 +57,19 @@ impl Window {
         ended
     }
 
+    fn places(&self) -> usize {
+        self.at_once + UNWRITTEN
+    }
+
     /// Begins a rollout whenever there is room, until there are no more. None is under way when this returns.
     async fn begin_all(
         &self,
         mut fed: mpsc::Receiver<Work>,
-        finish: mpsc::UnboundedSender<Finished>,
+        finish: mpsc::Sender<Finished>,
         stages: &mut Stages,
         stop: &CancellationToken,
     ) -> Result<(), TaskError> {
-        let room = Arc::new(Semaphore::new(self.at_once + UNWRITTEN));
+        let room = Arc::new(Semaphore::new(self.places()));
         let mut under_way: JoinSet<Result<(), EngineError>> = JoinSet::new();
         let mut all_begun = false;
         let ended = loop {
@@ -89,7 +94,7 @@ impl Window {
                                 let item = maker.make(&work).await?;
                                 drop(counted);
                                 // A writer that is gone has said why.
-                                let _gone = finish.send((item, place));
+                                let _gone = finish.send((item, place)).await;
                                 Ok(())
                             });
                         }

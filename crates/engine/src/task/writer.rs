@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use super::TaskError;
@@ -33,7 +33,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Until nobody sends any more and all is written.
-    pub(super) async fn run(self, mut finished: UnboundedReceiver<Finished>) -> Result<(), TaskError> {
+    pub(super) async fn run(self, mut finished: Receiver<Finished>) -> Result<(), TaskError> {
         let mut refused_in_a_row = 0;
         loop {
             let mut batch = Vec::new();
