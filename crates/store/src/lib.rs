@@ -6,7 +6,12 @@
 //! [`rollouts`] keeps batches of rollouts as files, on a disk or on S3, without a server in between.
 //! [`model_folder`] reads the files that say how a model's text becomes tokens.
 
+pub mod archive;
+pub mod catalog;
 pub mod log;
 pub mod model_folder;
+pub mod places;
+pub mod query;
+pub mod records;
 pub mod rollouts;
 pub mod yard;

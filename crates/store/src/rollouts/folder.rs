@@ -112,12 +112,6 @@ impl RolloutFolder {
     }
 }
 
-#[cfg(feature = "s3")]
 fn s3(place: &str) -> Result<Box<dyn Place>, FolderError> {
     Ok(Box::new(super::s3::S3::new(place)?))
-}
-
-#[cfg(not(feature = "s3"))]
-fn s3(place: &str) -> Result<Box<dyn Place>, FolderError> {
-    Err(FolderError::NoS3 { place: place.to_owned() })
 }

@@ -9,7 +9,6 @@ pub mod folder;
 mod local;
 pub mod name;
 pub mod reader;
-#[cfg(feature = "s3")]
 mod s3;
 pub mod writer;
 

@@ -233,10 +233,3 @@ fn a_place_that_cannot_be_is_told_with_what_can() {
     let error = BatchWriter::open(path, NonZeroUsize::MIN).unwrap_err().to_string();
     assert!(error.starts_with("cannot make the folder") && error.ends_with(path), "{error}");
 }
-
-#[cfg(not(feature = "s3"))]
-#[test]
-fn a_build_without_s3_says_so() {
-    let error = RolloutFolder::open("s3://bucket/runs").unwrap_err().to_string();
-    assert!(error.contains("the feature s3") && error.ends_with("s3://bucket/runs"), "{error}");
-}

@@ -1,0 +1,1 @@
+//! Every rollout, kept.

@@ -1,0 +1,29 @@
+//! The tables of a catalog. A catalog of another [`VERSION`] is thrown away and made anew: it is only a summary.
+
+/// Raised when a table changes, or when what is put into a column does.
+pub const VERSION: i64 = 1;
+
+/// `rows` has every row of every source, the unreadable and the copies too. `id` is the content's, 16 bytes.
+/// `copy` is 0 for the first row of an id and 1 for any other; `bad` is 1 for what could not be read.
+/// `extra` in `extras` is a JSON object of the scalars that have no column: other attributes by their name,
+/// `reward.<part>` of a reward that is an object, and so on.
+/// `revision` in `facts` grows when rows that were there before changed or went; rows are otherwise only added.
+pub const TABLES: &str = "
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE sources (
+  source INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, format TEXT NOT NULL, size_bytes INTEGER NOT NULL,
+  stamp TEXT NOT NULL, indexed_bytes INTEGER NOT NULL, lines INTEGER NOT NULL, head_hash INTEGER NOT NULL,
+  tail_hash INTEGER NOT NULL, problem TEXT);
+CREATE TABLE rows (
+  row INTEGER PRIMARY KEY,
+  step INTEGER, reward REAL, data_source TEXT, sample_index INTEGER, rollout_n INTEGER, validate INTEGER,
+  experiment_name TEXT, status TEXT, reason TEXT, version INTEGER, lag INTEGER, mixed INTEGER, advantage REAL,
+  stop_reason TEXT, truncated INTEGER, turns INTEGER, message_count INTEGER, tool_calls INTEGER,
+  prompt_chars INTEGER, response_chars INTEGER, reasoning_chars INTEGER, tokens INTEGER, repetition REAL,
+  unclosed INTEGER, odd INTEGER, time REAL, prompt_hash INTEGER, group_id INTEGER, instance_id TEXT, uid TEXT,
+  trained_step INTEGER,
+  copy INTEGER NOT NULL, bad INTEGER NOT NULL, id BLOB NOT NULL,
+  source INTEGER NOT NULL, line INTEGER NOT NULL, offset INTEGER NOT NULL, length INTEGER NOT NULL);
+CREATE TABLE extras (row INTEGER PRIMARY KEY, extra TEXT NOT NULL);
+CREATE TABLE problems (row INTEGER PRIMARY KEY, problem TEXT NOT NULL);
+";

@@ -1,0 +1,115 @@
+//! Where files of rollouts lie: a disk, or a bucket of any object store.
+//!
+//! A *place* is what a user types: a file, a folder, a glob, `s3://bucket/prefix` (or `gs://`, `az://`). It stands
+//! for files, each with a URL of its own, a size and a stamp that changes when the file does. Everything above
+//! reads files through this module and never asks what kind of place they came from. Calls block; none may be made
+//! from inside an async runtime.
+
+use bytes::Bytes;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A file as it was when somebody looked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    /// An absolute path, or `s3://bucket/key`.
+    pub url: String,
+    pub size_bytes: u64,
+    /// Changes when the content does: the modification time in nanoseconds, or an ETag.
+    pub stamp: String,
+    /// Milliseconds since 1970.
+    pub modified_ms: i64,
+}
+
+/// One level of a place, or everything below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// URLs of folders, each ending in a slash. Empty when everything below was asked for.
+    pub folders: Vec<String>,
+    pub files: Vec<FileInfo>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    One,
+    All,
+}
+
+/// A file that is open for reading at any offset. Reads beyond the end give what there is.
+pub trait ReadAt: Debug + Send + Sync {
+    fn read_at(&self, range: Range<u64>) -> Result<Bytes, PlaceError>;
+
+    /// When it was opened.
+    fn size_bytes(&self) -> u64;
+}
+
+/// A file that is being written, and appears as a whole or not at all.
+pub trait Upload: Debug + Send {
+    fn write(&mut self, bytes: Bytes) -> Result<(), PlaceError>;
+    /// Makes it appear under its name.
+    fn finish(self: Box<Self>) -> Result<FileInfo, PlaceError>;
+    /// Leaves nothing behind. Dropping does the same as far as it can.
+    fn abort(self: Box<Self>);
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PlaceError {
+    #[error("{what}: {place}")]
+    Told { what: String, place: String },
+}
+
+/// Which folders may be read at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Roots {
+    /// A command at somebody's own terminal.
+    Anywhere,
+    /// What a server was told at its start: folders, and prefixes of buckets as `s3://bucket/prefix`.
+    Only(Vec<String>),
+}
+
+/// Opens places. Clones share connections.
+#[derive(Clone, Debug)]
+pub struct Places {
+    roots: Arc<Roots>,
+}
+
+impl Places {
+    pub fn new(roots: Roots) -> Self {
+        Self { roots: Arc::new(roots) }
+    }
+
+    /// The files that a place stands for, sorted by URL: all of a folder and below that can hold rollouts
+    /// (`.jsonl`, `.json`, `.ndjson`, `.parquet`), the matches of a glob, or the one file.
+    pub fn files(&self, place: &str) -> Result<Vec<FileInfo>, PlaceError> {
+        let _ = place;
+        unimplemented!()
+    }
+
+    pub fn browse(&self, place: &str, depth: Depth) -> Result<Listing, PlaceError> {
+        let _ = (place, depth);
+        unimplemented!()
+    }
+
+    pub fn look(&self, url: &str) -> Result<FileInfo, PlaceError> {
+        let _ = url;
+        unimplemented!()
+    }
+
+    pub fn open(&self, url: &str) -> Result<Arc<dyn ReadAt>, PlaceError> {
+        let _ = url;
+        unimplemented!()
+    }
+
+    pub fn create(&self, url: &str) -> Result<Box<dyn Upload>, PlaceError> {
+        let _ = url;
+        unimplemented!()
+    }
+
+    /// The path of a URL on this machine's disk, if it is one.
+    pub fn local_path(&self, url: &str) -> Option<PathBuf> {
+        let _ = url;
+        unimplemented!()
+    }
+}
