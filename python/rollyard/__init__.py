@@ -53,6 +53,7 @@ from rollyard.errors import (
     NotExactError,
     NotReachableError,
     PacedError,
+    QueryError,
     RefusedError,
     ReplayError,
     RequestError,
@@ -72,6 +73,7 @@ from rollyard.executor import EpisodeGroup, EpisodeSample, ExecutorStats, Rollou
 from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
 from rollyard.loader import ReplayDataLoader
 from rollyard.masks import MultiTurnLossMaskGenerator
+from rollyard.opened import Found, Rollouts, Table, open
 from rollyard.replay import ReplayBuffer, ReplayBufferConfig
 from rollyard.resolve import resolve_workflow
 from rollyard.rollouts import Message, RolloutBatch, RolloutGroup, resolve_metadata
@@ -131,6 +133,7 @@ __all__ = [
     "Fate",
     "FileRolloutReader",
     "FileRolloutWriter",
+    "Found",
     "FullError",
     "GenerationConfig",
     "Group",
@@ -156,6 +159,7 @@ __all__ = [
     "NotReachableError",
     "OpenAIEngine",
     "PacedError",
+    "QueryError",
     "Queue",
     "RefusedError",
     "RejectedRollout",
@@ -176,6 +180,7 @@ __all__ = [
     "RolloutWithCount",
     "RolloutWorkflow",
     "RolloutWriter",
+    "Rollouts",
     "RollyardError",
     "RunStats",
     "RunningTask",
@@ -187,6 +192,7 @@ __all__ = [
     "SingleTurnWorkflow",
     "StorageError",
     "StorageType",
+    "Table",
     "TemplateError",
     "Tokenizer",
     "TokenizerError",
@@ -207,6 +213,7 @@ __all__ = [
     "create_training_batch_from_rollouts",
     "digest",
     "extract_answer",
+    "open",
     "pack",
     "pack_tensors",
     "resolve_metadata",

@@ -3,7 +3,8 @@
 //! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
 //! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`], of [`items`] as the
 //! yard keeps them, or of [`foreign`] objects; [`batch`] lays many out as tensors, [`replay`] keeps and picks
-//! them, [`storage`] keeps them as files, [`making`] makes them with engines and workflows, [`array`] lends Rust's memory to numpy, [`errors`] names what can go
+//! them, [`storage`] keeps them as files, [`making`] makes them with engines and workflows, [`catalog`] answers
+//! questions about files of them, [`array`] lends Rust's memory to numpy, [`errors`] names what can go
 //! wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
 
@@ -22,6 +23,8 @@ mod replay;
 mod storage;
 
 mod making;
+
+mod catalog;
 
 mod array;
 mod errors;
@@ -58,6 +61,9 @@ mod _rollyard {
 
     #[pymodule_export]
     use crate::storage::{FolderReader, FolderWriter};
+
+    #[pymodule_export]
+    use crate::catalog::{Answer, Catalog};
 
     #[pymodule_export]
     use crate::making::{

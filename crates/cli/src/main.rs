@@ -2,7 +2,7 @@
 //!
 //! [`serve`] runs the server. What it is told comes from flags, the environment and a file, and is put
 //! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
-//! into its log, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it. [`engine`] asks
+//! into its log, [`query`] and [`grep`] ask files of rollouts, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it. [`engine`] asks
 //! inference engines what they can do, [`run`] makes rollouts with them, and [`demo`] puts the server through its
 //! paces.
 
@@ -12,11 +12,14 @@ mod settings;
 mod assign_ids;
 mod demo;
 mod engine;
+mod grep;
 mod ledger;
+mod query;
 mod run;
 mod stats;
 mod tokens;
 
+mod catalog;
 mod client;
 mod lines;
 mod model;
@@ -46,6 +49,8 @@ enum Command {
     Run(Box<run::Arguments>),
     Stats(stats::Arguments),
     Ledger(ledger::Arguments),
+    Query(query::Arguments),
+    Grep(grep::Arguments),
     AssignIds(assign_ids::Arguments),
     Tokens(tokens::Arguments),
     Engine(engine::Arguments),
@@ -58,6 +63,8 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
+        Command::Query(arguments) => query::run(&arguments),
+        Command::Grep(arguments) => grep::run(&arguments),
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Engine(arguments) => engine::run(&arguments),

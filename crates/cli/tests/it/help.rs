@@ -22,6 +22,8 @@ fn every_command_shows_an_example() {
         vec!["engine", "check"],
         vec!["run"],
         vec!["demo"],
+        vec!["query"],
+        vec!["grep"],
         vec!["ledger"],
         vec!["ledger", "rollout"],
         vec!["ledger", "step"],

@@ -10,6 +10,7 @@ mod generators;
 mod help;
 mod ledger;
 mod program;
+mod query;
 mod replay_crash;
 mod run;
 mod settings;

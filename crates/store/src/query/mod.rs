@@ -4,6 +4,10 @@
 //! memory, and both give the same rows. `sql` runs what users write themselves, read-only. `search` goes
 //! through the bodies.
 
+mod answer;
+
+pub use answer::Answer;
+
 use crate::catalog::{Catalog, CatalogError, RowNo};
 use serde_json::Value;
 use std::ops::ControlFlow;
