@@ -183,3 +183,18 @@ fn grep_says_what_is_wrong() {
         assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
     }
 }
+
+#[test]
+fn every_column_is_in_the_reference() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = include_str!("../../../../docs/reference/catalog.md");
+    let listed = told(dir.path(), &["query", "--columns"]);
+    assert!(listed.lines().count() > 30, "{listed}");
+    for line in listed.lines() {
+        let (name, rest) = line.split_once(' ').unwrap();
+        let (kind, about) = rest.trim().split_once(' ').unwrap();
+        let about = about.trim().replace("<think>", "`<think>`");
+        let row = format!("| `{name}` | {kind} | {about} |");
+        assert!(page.contains(&row), "docs/reference/catalog.md lacks: {row}");
+    }
+}
