@@ -1,0 +1,1 @@
+//! Lines appended to a file, for loggers that have no yard.
