@@ -6,6 +6,7 @@
 use anyhow::{Result, bail};
 use bytes::{Bytes, BytesMut};
 use clap::Args;
+use rollyard_store::archive::parquet::RolloutFile;
 use rollyard_store::catalog::RowNo;
 use rollyard_store::places::{Places, Roots, Upload};
 use rollyard_store::query::{Choice, Query};
@@ -43,13 +44,13 @@ pub(crate) struct Arguments {
 }
 
 /// Bytes that go to the file together.
-const CHUNK_BYTES: usize = 8 << 20;
+const CHUNK_BYTES: usize = 16 << 20;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut out = Out::create(&arguments.out)?;
     let query = catalog::open(&arguments.places)?;
     let rows = rows(&query, arguments)?;
-    let mut bad: Option<Lines> = None;
+    let mut bad: Option<Out> = None;
     let mut progress = ProgressLine::new();
     let (mut written, mut unread) = (0, 0);
     for (done, row) in (0u64..).zip(&rows) {
@@ -64,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 let place = format!("{}.bad", arguments.out);
                 let lines = match &mut bad {
                     Some(lines) => lines,
-                    None => bad.insert(Lines::create(&place)?),
+                    None => bad.insert(Out::begin(&place, None)?),
                 };
                 lines.push(&body.raw)?;
                 unread += 1;
@@ -110,54 +111,50 @@ fn line(body: &Body) -> Result<Bytes, String> {
     Ok(Value::from(line).to_string().into())
 }
 
-enum Out {
-    Lines(Lines),
+/// The file under construction. It appears when it is complete.
+struct Out {
+    upload: Box<dyn Upload>,
+    /// Lines that are not written yet.
+    chunk: BytesMut,
+    /// Lines are packed into it, if that is what is written.
+    parquet: Option<RolloutFile>,
 }
 
 impl Out {
     fn create(place: &str) -> Result<Self> {
-        match catalog::ending(place) {
-            Some("jsonl" | "ndjson") => Ok(Self::Lines(Lines::create(place)?)),
+        let parquet = match catalog::ending(place) {
+            Some("jsonl" | "ndjson") => None,
+            Some("parquet") => Some(RolloutFile::new()?),
             _ => bail!("what is to be written is not clear; end it in .jsonl or .parquet: {place}"),
-        }
+        };
+        Self::begin(place, parquet)
     }
 
-    fn push(&mut self, line: &Bytes) -> Result<()> {
-        match self {
-            Self::Lines(lines) => lines.push(line),
-        }
-    }
-
-    fn finish(self) -> Result<()> {
-        match self {
-            Self::Lines(lines) => lines.finish(),
-        }
-    }
-}
-
-/// Lines of a file that appears when it is complete.
-struct Lines {
-    upload: Box<dyn Upload>,
-    chunk: BytesMut,
-}
-
-impl Lines {
-    fn create(place: &str) -> Result<Self> {
+    fn begin(place: &str, parquet: Option<RolloutFile>) -> Result<Self> {
         let upload = Places::new(Roots::Anywhere).create(place)?;
-        Ok(Self { upload, chunk: BytesMut::with_capacity(CHUNK_BYTES) })
+        Ok(Self { upload, chunk: BytesMut::with_capacity(CHUNK_BYTES), parquet })
     }
 
     fn push(&mut self, line: &[u8]) -> Result<()> {
         self.chunk.extend_from_slice(line);
         self.chunk.extend_from_slice(b"\n");
-        if self.chunk.len() >= CHUNK_BYTES {
-            self.upload.write(self.chunk.split().freeze())?;
-        }
-        Ok(())
+        if self.chunk.len() >= CHUNK_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let lines = self.chunk.split().freeze();
+        let bytes = match &mut self.parquet {
+            Some(file) => file.write(&lines)?.into(),
+            None => lines,
+        };
+        Ok(self.upload.write(bytes)?)
     }
 
     fn finish(mut self) -> Result<()> {
-        self.upload.write(self.chunk.freeze())?;
+        self.write()?;
+        if let Some(file) = self.parquet {
+            self.upload.write(file.finish()?.into())?;
+        }
         self.upload.finish()?;
         Ok(())
     }

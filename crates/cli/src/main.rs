@@ -10,6 +10,7 @@ mod serve;
 mod settings;
 
 mod assign_ids;
+mod convert;
 mod demo;
 mod engine;
 mod grep;
@@ -51,6 +52,7 @@ enum Command {
     Ledger(ledger::Arguments),
     Query(query::Arguments),
     Grep(grep::Arguments),
+    Convert(convert::Arguments),
     AssignIds(assign_ids::Arguments),
     Tokens(tokens::Arguments),
     Engine(engine::Arguments),
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Grep(arguments) => grep::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Engine(arguments) => engine::run(&arguments),

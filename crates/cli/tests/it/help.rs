@@ -24,6 +24,7 @@ fn every_command_shows_an_example() {
         vec!["demo"],
         vec!["query"],
         vec!["grep"],
+        vec!["convert"],
         vec!["ledger"],
         vec!["ledger", "rollout"],
         vec!["ledger", "step"],

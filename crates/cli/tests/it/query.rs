@@ -198,3 +198,63 @@ fn every_column_is_in_the_reference() {
         assert!(page.contains(&row), "docs/reference/catalog.md lacks: {row}");
     }
 }
+
+#[test]
+fn conversion_keeps_every_byte_and_every_id() {
+    let dir = folder();
+    let bad = "{\"messages\": [half\n";
+    let mut text = std::fs::read_to_string(dir.path().join("runs/b.jsonl")).unwrap();
+    text.insert_str(0, bad);
+    std::fs::write(dir.path().join("runs/b.jsonl"), &text).unwrap();
+    let ids = |place: &str| {
+        let told = ask(dir.path(), &["query", "select id from rollouts order by id", place]).stdout;
+        assert_eq!(told.lines().count(), 61, "{place}: {told}");
+        told
+    };
+    let outcome = ask(dir.path(), &["convert", "runs", "all.parquet"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(outcome.stderr.contains("wrote 60 rollouts"), "{}", outcome.stderr);
+    assert_eq!(std::fs::read_to_string(dir.path().join("all.parquet.bad")).unwrap(), bad);
+    assert_eq!(ask(dir.path(), &["convert", "all.parquet", "again.jsonl"]).code, Some(0));
+    assert_eq!((ids("all.parquet"), ids("again.jsonl")), (ids("runs"), ids("runs")));
+    let first = std::fs::read_to_string(dir.path().join("runs/a.jsonl")).unwrap();
+    let again = std::fs::read_to_string(dir.path().join("again.jsonl")).unwrap();
+    assert_eq!(again, first + text.strip_prefix(bad).unwrap(), "byte for byte, in order");
+}
+
+#[test]
+fn other_formats_become_the_viewers() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("verl")).unwrap();
+    let verl = json!({"input": "What is 1+1?", "output": "It is 2.", "gts": "2", "score": 1.0, "step": 7});
+    std::fs::write(dir.path().join("verl/7.jsonl"), format!("{verl}\n")).unwrap();
+    let outcome = ask(dir.path(), &["convert", "verl", "out.jsonl", "--unique"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let line: Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("out.jsonl")).unwrap()).unwrap();
+    assert_eq!(line["messages"][1], json!({"role": "assistant", "content": "It is 2."}), "{line}");
+    assert_eq!(
+        (&line["attributes"]["step"], &line["attributes"]["reward"]),
+        (&json!(7), &json!(1.0)),
+        "{line}"
+    );
+    assert_eq!(line["gts"], json!("2"), "what the viewer does not know is kept: {line}");
+}
+
+#[test]
+fn a_conversion_that_cannot_be_done_writes_nothing() {
+    let dir = folder();
+    for (arguments, words) in [
+        (&["convert", "runs", "out.xyz"][..], "out.xyz"),
+        (&["convert", "runs", "nowhere/deep/out.jsonl", "--filter", "reward >"], "reward >"),
+        (&["convert", "missing", "out.jsonl"], "missing"),
+    ] {
+        let outcome = ask(dir.path(), arguments);
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+    }
+    let mut left: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.retain(|name| name != "runs" && name != "cache");
+    assert!(left.is_empty(), "{left:?}");
+}
