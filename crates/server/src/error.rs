@@ -40,7 +40,7 @@ pub(crate) struct ErrorAnswer {
     error: ErrorDetail,
 }
 
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorDetail {
     /// A short name to branch on.
     pub(crate) code: &'static str,

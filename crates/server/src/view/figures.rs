@@ -32,7 +32,11 @@ struct FacetsAsked {
 
 impl Default for FacetsAsked {
     fn default() -> Self {
-        Self { filter: String::new(), fields: "data_source,status,stop_reason,validate".to_owned(), values: 20 }
+        Self {
+            filter: String::new(),
+            fields: "data_source,status,stop_reason,validate".to_owned(),
+            values: 20,
+        }
     }
 }
 

@@ -90,7 +90,11 @@ async fn complete(
             },
             about: suggestion.about,
         });
-        Ok(Json(CompleteAnswer { from: completion.from, to: completion.to, suggestions: suggestions.collect() }))
+        Ok(Json(CompleteAnswer {
+            from: completion.from,
+            to: completion.to,
+            suggestions: suggestions.collect(),
+        }))
     })
     .await
 }

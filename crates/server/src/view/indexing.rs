@@ -77,7 +77,12 @@ pub(super) struct IndexingAnswer {
 }
 
 impl View {
-    pub(super) fn new(key: String, places: Vec<String>, catalog: Catalog, stopping: CancellationToken) -> Self {
+    pub(super) fn new(
+        key: String,
+        places: Vec<String>,
+        catalog: Catalog,
+        stopping: CancellationToken,
+    ) -> Self {
         let nothing = Indexing {
             progress: Progress::default(),
             is_running: false,

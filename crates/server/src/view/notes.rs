@@ -164,7 +164,11 @@ const TEXT_CHARS_MAX: usize = 100_000;
 impl NewNote {
     fn check(&self) -> Result<(), ApiError> {
         if parse_id(&self.id).is_none() {
-            return Err(ApiError::wrong_field("id", format_args!("{:?}", self.id), "a whole id, 32 hexadecimal digits"));
+            return Err(ApiError::wrong_field(
+                "id",
+                format_args!("{:?}", self.id),
+                "a whole id, 32 hexadecimal digits",
+            ));
         }
         let (field, value) = match self.kind {
             Kind::Verdict => ("verdict", &self.verdict),
@@ -182,12 +186,18 @@ impl NewNote {
         let long = [&self.verdict, &self.tag, &self.text, &self.metric];
         if let Some(text) = long.into_iter().flatten().find(|text| text.len() > TEXT_CHARS_MAX) {
             let expected = format!("at most {TEXT_CHARS_MAX} bytes");
-            return Err(ApiError::wrong_field(field, format_args!("a text of {} bytes", text.len()), &expected));
+            return Err(ApiError::wrong_field(
+                field,
+                format_args!("a text of {} bytes", text.len()),
+                &expected,
+            ));
         }
         match self.span {
-            Some(Span { start, end, .. }) if start > end => {
-                Err(ApiError::wrong_field("span", format_args!("{start} to {end}"), "a start that is not after its end"))
-            }
+            Some(Span { start, end, .. }) if start > end => Err(ApiError::wrong_field(
+                "span",
+                format_args!("{start} to {end}"),
+                "a start that is not after its end",
+            )),
             _ => Ok(()),
         }
     }
@@ -234,7 +244,9 @@ async fn list(
             let has = |field: &str, wanted: &Option<String>| {
                 wanted.as_ref().is_none_or(|wanted| note.get(field).and_then(Value::as_str) == Some(wanted))
             };
-            has("id", &asked.id) && has("by", &asked.by) && (kind.is_none() || note.get("kind") == kind.as_ref())
+            has("id", &asked.id)
+                && has("by", &asked.by)
+                && (kind.is_none() || note.get("kind") == kind.as_ref())
         };
         views.notes.file.ask(|said| {
             let all: Vec<&Value> = said.notes.values().rev().filter(fits).collect();

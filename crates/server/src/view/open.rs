@@ -89,7 +89,8 @@ struct UnreadFile {
 
 impl From<Health> for HealthAnswer {
     fn from(health: Health) -> Self {
-        let Health { rows, bad_rows, copies, unclosed, truncated, odd, dead_groups, groups, unread_files } = health;
+        let Health { rows, bad_rows, copies, unclosed, truncated, odd, dead_groups, groups, unread_files } =
+            health;
         let unread_files =
             unread_files.into_iter().map(|(file, reason)| UnreadFile { file, reason }).collect();
         Self { rows, bad_rows, copies, unclosed, truncated, odd, dead_groups, groups, unread_files }
@@ -225,7 +226,8 @@ async fn problems(
     super::rows::check_limit(u64::from(asked.limit))?;
     blocking(move || {
         let connection = view.catalog().connect()?;
-        let total = connection.query_row("SELECT count(*) FROM rows WHERE bad = 1", [], |row| row.get::<_, i64>(0))?;
+        let total = connection
+            .query_row("SELECT count(*) FROM rows WHERE bad = 1", [], |row| row.get::<_, i64>(0))?;
         let sql = "SELECT rows.id, sources.url, rows.line, coalesce(problems.problem, '') FROM rows \
                    JOIN sources USING (source) LEFT JOIN problems ON problems.row = rows.row \
                    WHERE rows.bad = 1 ORDER BY rows.row LIMIT ?1 OFFSET ?2";
@@ -235,7 +237,8 @@ async fn problems(
             let id = id.as_str().unwrap_or_default().to_owned();
             Ok(ProblemAnswer { id, file: row.get(1)?, line: row.get(2)?, problem: row.get(3)? })
         };
-        let problems: rusqlite::Result<Vec<_>> = statement.query_map([asked.limit, asked.offset], read)?.collect();
+        let problems: rusqlite::Result<Vec<_>> =
+            statement.query_map([asked.limit, asked.offset], read)?.collect();
         Ok(Json(ProblemsAnswer { total: total.unsigned_abs(), problems: problems? }))
     })
     .await

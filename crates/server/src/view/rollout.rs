@@ -25,7 +25,11 @@ use crate::App;
 use crate::error::{ApiError, ErrorAnswer, Hint};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(show)).routes(routes!(raw)).routes(routes!(tokens)).routes(routes!(find))
+    OpenApiRouter::new()
+        .routes(routes!(show))
+        .routes(routes!(raw))
+        .routes(routes!(tokens))
+        .routes(routes!(find))
 }
 
 /// A shorter beginning of an id is more likely a slip than a name.
@@ -120,7 +124,8 @@ pub(super) fn find_row(view: &View, id: &str, hints: &Hints) -> Result<Summary, 
     let id = id.to_ascii_lowercase();
     let is_hex = id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_hex || !(PREFIX_MIN..=32).contains(&id.len()) {
-        let expected = "32 hexadecimal digits, or at least the first 8; links by number are at find?rollout_n=";
+        let expected =
+            "32 hexadecimal digits, or at least the first 8; links by number are at find?rollout_n=";
         return Err(ApiError::wrong_field("id", format_args!("{id:?}"), expected));
     }
     let connection = view.catalog().connect()?;
@@ -148,7 +153,11 @@ pub(super) fn find_row(view: &View, id: &str, hints: &Hints) -> Result<Summary, 
 fn gone(view: &View, id: &str, hints: &Hints) -> ApiError {
     let filters = [
         hints.rollout_n.map(|n| format!("rollout_n == {n}")),
-        hints.group_id.as_ref().and_then(|group| group.parse::<i64>().ok()).map(|group| format!("group_id == {group}")),
+        hints
+            .group_id
+            .as_ref()
+            .and_then(|group| group.parse::<i64>().ok())
+            .map(|group| format!("group_id == {group}")),
     ];
     let near = filters.into_iter().flatten().find_map(|filter| {
         let choice = Choice { filter, sort: Vec::new() };
@@ -164,7 +173,10 @@ fn gone(view: &View, id: &str, hints: &Hints) -> ApiError {
         message.push_str("; `nearest` has those with the same number or group");
     }
     let hint = Hint { nearest, ..Hint::default() };
-    ApiError { hint: Some(Box::new(hint)), ..ApiError::new(StatusCode::NOT_FOUND, "rollout_unknown", message) }
+    ApiError {
+        hint: Some(Box::new(hint)),
+        ..ApiError::new(StatusCode::NOT_FOUND, "rollout_unknown", message)
+    }
 }
 
 /// Other rollouts with the same group.
@@ -233,7 +245,8 @@ async fn raw(OfView(view): OfView, Path((_, id)): Path<(String, String)>) -> Res
         let found = find_row(&view, &id, &Hints::default())?;
         let body = view.catalog().body(found.row)?;
         // Not JSON and not text, as far as a browser is concerned: whatever it is must not be run.
-        let kind = [(header::CONTENT_TYPE, "application/octet-stream"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+        let kind =
+            [(header::CONTENT_TYPE, "application/octet-stream"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
         Ok((kind, body.raw).into_response())
     })
     .await
@@ -267,7 +280,8 @@ async fn tokens(
         let body = view.catalog().body(found.row)?;
         let rollout = decode(&body.raw).map_err(|error| match error {
             TokensError::Absent => {
-                let message = "the rollout carries no tokens; archive them with the rollouts to see them here";
+                let message =
+                    "the rollout carries no tokens; archive them with the rollouts to see them here";
                 ApiError::new(StatusCode::NOT_FOUND, "no_tokens", message)
             }
             error => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_tokens", error.to_string()),
@@ -318,10 +332,7 @@ struct FindAnswer {
 /// The rollout with a number, as older links name it.
 #[utoipa::path(get, path = "/{view}/find", tag = "view", params(("view" = String, Path), FindAsked),
     responses((status = 200, body = FindAnswer), (status = 404, body = ErrorAnswer)))]
-async fn find(
-    OfView(view): OfView,
-    Params(asked): Params<FindAsked>,
-) -> Result<Json<FindAnswer>, ApiError> {
+async fn find(OfView(view): OfView, Params(asked): Params<FindAsked>) -> Result<Json<FindAnswer>, ApiError> {
     check_limit(asked.limit)?;
     blocking(move || find_by_number(&view, &asked).map(Json)).await
 }
@@ -334,9 +345,10 @@ fn find_by_number(view: &Arc<View>, asked: &FindAsked) -> Result<FindAnswer, Api
                ORDER BY rows.row LIMIT ?3";
     let file = asked.file.trim_start_matches("./");
     let mut statement = connection.prepare(sql)?;
-    let found = statement.query_map(rusqlite::params![asked.rollout_n, file, asked.limit.cast_signed()], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-    })?;
+    let found = statement
+        .query_map(rusqlite::params![asked.rollout_n, file, asked.limit.cast_signed()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        })?;
     let found: Vec<(i64, i64)> = found.collect::<rusqlite::Result<_>>()?;
     let mut ids = Vec::new();
     for (row, _) in &found {

@@ -63,7 +63,11 @@ async fn samples(
         asked.hear(&name, value)?;
     }
     if asked.files.is_empty() {
-        return Err(ApiError::wrong_field("file", "missing", "a file, a folder, a glob or s3://bucket/prefix"));
+        return Err(ApiError::wrong_field(
+            "file",
+            "missing",
+            "a file, a folder, a glob or s3://bucket/prefix",
+        ));
     }
     let view = app.views.open(&asked.files).await?;
     if let Err(error) = view.refresh().await {
@@ -165,7 +169,10 @@ struct FilesAnswer {
 /// Files that can hold rollouts, below a folder.
 #[utoipa::path(get, path = "/files", tag = "samples", params(FilesAsked),
     responses((status = 200, body = FilesAnswer), (status = 403, body = ErrorAnswer), (status = 404, body = ErrorAnswer)))]
-async fn files(State(app): State<App>, Params(asked): Params<FilesAsked>) -> Result<Json<FilesAnswer>, ApiError> {
+async fn files(
+    State(app): State<App>,
+    Params(asked): Params<FilesAsked>,
+) -> Result<Json<FilesAnswer>, ApiError> {
     let places = if asked.path.is_empty() { place::roots(&app.settings) } else { vec![asked.path] };
     list(app, places, asked.recursive).await
 }
@@ -231,7 +238,10 @@ struct ContentsAsked {
 /// The content of a file as it is, or some of its lines.
 #[utoipa::path(get, path = "/contents", tag = "samples", params(ContentsAsked),
     responses((status = 200, content_type = "text/plain", body = String), (status = 403, body = ErrorAnswer), (status = 404, body = ErrorAnswer)))]
-async fn contents(State(app): State<App>, Params(asked): Params<ContentsAsked>) -> Result<Response, ApiError> {
+async fn contents(
+    State(app): State<App>,
+    Params(asked): Params<ContentsAsked>,
+) -> Result<Response, ApiError> {
     if asked.path.is_empty() {
         return Err(ApiError::wrong_field("path", "missing", "a file; /api/files lists them"));
     }
@@ -261,10 +271,8 @@ async fn stream(app: App, place: String, asked: ContentsAsked) -> Result<Respons
             let _closed = sender.blocking_send(Err(io::Error::other(error.message)));
         }
     });
-    let kind = [
-        (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
+    let kind =
+        [(header::CONTENT_TYPE, "text/plain; charset=utf-8"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
     Ok((StatusCode::OK, kind, Body::from_stream(ReceiverStream::new(pieces))).into_response())
 }
 

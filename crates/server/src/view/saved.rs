@@ -86,7 +86,11 @@ async fn save(State(app): State<App>, Fields(new): Fields<NewView>) -> Result<Js
     }
     if new.query.len() > QUERY_BYTES_MAX {
         let expected = format!("at most {QUERY_BYTES_MAX} bytes");
-        return Err(ApiError::wrong_field("query", format_args!("a text of {} bytes", new.query.len()), &expected));
+        return Err(ApiError::wrong_field(
+            "query",
+            format_args!("a text of {} bytes", new.query.len()),
+            &expected,
+        ));
     }
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     let saved = SavedView { name, query: new.query, at };

@@ -136,10 +136,9 @@ impl ScannedAnswer {
 pub(super) fn channels(names: &[String]) -> Result<Vec<Channel>, ApiError> {
     let known = || CHANNELS.map(channel_name).join(", ");
     let channel = |name: &String| {
-        CHANNELS
-            .into_iter()
-            .find(|channel| channel_name(*channel) == name)
-            .ok_or_else(|| ApiError::wrong_field("channel", format_args!("{name:?}"), &format!("of {}", known())))
+        CHANNELS.into_iter().find(|channel| channel_name(*channel) == name).ok_or_else(|| {
+            ApiError::wrong_field("channel", format_args!("{name:?}"), &format!("of {}", known()))
+        })
     };
     names.iter().filter(|name| *name != "all").map(channel).collect()
 }
@@ -241,9 +240,14 @@ impl Scan {
                 Found::Hit(hit) => self.hit(&connection, hit),
             };
             match told {
-                Ok(event) if to.blocking_send(event).is_err() => ControlFlow::Break(()),
-                Ok(_) if self.told >= self.limit => ControlFlow::Break(()),
-                Ok(_) => ControlFlow::Continue(()),
+                Ok(event) => {
+                    let is_heard = to.blocking_send(event).is_ok();
+                    if is_heard && self.told < self.limit {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
+                }
                 Err(error) => {
                     broken = Some(error);
                     ControlFlow::Break(())
@@ -256,7 +260,8 @@ impl Scan {
     fn hit(&mut self, connection: &Connection, hit: Hit) -> Result<Event, ApiError> {
         self.told += 1;
         let of_row = summary(connection, hit.row)?;
-        let column = |name: &str| of_row.as_ref().and_then(|row| row.columns.get(name)).cloned().unwrap_or_default();
+        let column =
+            |name: &str| of_row.as_ref().and_then(|row| row.columns.get(name)).cloned().unwrap_or_default();
         let (step, reward) = (column("step"), column("reward"));
         Ok(event(
             "hit",

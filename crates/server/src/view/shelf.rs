@@ -81,10 +81,19 @@ impl Views {
         })
     }
 
+    /// Goes on with what was under way when the server stopped.
+    pub(crate) async fn begin(self: Arc<Self>) {
+        Jobs::resume(&self).await;
+    }
+
     /// The view of these places, as they were said; the same view for the same places.
     pub(super) async fn open(self: &Arc<Self>, said: &[String]) -> Result<Arc<View>, ApiError> {
         if said.is_empty() {
-            return Err(ApiError::wrong_field("places", "[]", "at least one file, folder, glob, s3:// or yard://RUN"));
+            return Err(ApiError::wrong_field(
+                "places",
+                "[]",
+                "at least one file, folder, glob, s3:// or yard://RUN",
+            ));
         }
         if said.len() > PLACES_MAX {
             let message = format!("at most {PLACES_MAX}; name a folder or a glob instead");
@@ -160,7 +169,10 @@ impl Views {
         }
         while open.len() >= OPEN_MAX {
             let idle = open.iter().filter(|(_, shelved)| !shelved.view.is_followed());
-            let Some(oldest) = idle.min_by_key(|(_, shelved)| shelved.used).map(|(key, _)| key.clone()) else { break };
+            let Some(oldest) = idle.min_by_key(|(_, shelved)| shelved.used).map(|(key, _)| key.clone())
+            else {
+                break;
+            };
             if let Some(dropped) = open.remove(&oldest) {
                 dropped.view.cancel();
             }

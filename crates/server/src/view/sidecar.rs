@@ -79,12 +79,17 @@ impl<T: Told> Sidecar<T> {
         if let Some(dir) = self.path.parent() {
             std::fs::create_dir_all(dir)?;
         }
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let whole = memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
         if whole < bytes.len() {
-            tracing::warn!(bytes = bytes.len() - whole, "a torn last line is cut off: {}", self.path.display());
+            tracing::warn!(
+                bytes = bytes.len() - whole,
+                "a torn last line is cut off: {}",
+                self.path.display()
+            );
             file.set_len(whole as u64)?;
         }
         let mut told = T::default();

@@ -37,14 +37,20 @@ pub(super) struct Summary {
 
 impl From<rusqlite::Error> for ApiError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "catalog", format!("the catalog cannot be read: {error}"))
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "catalog",
+            format!("the catalog cannot be read: {error}"),
+        )
     }
 }
 
 pub(super) fn mark(connection: &Connection) -> Result<Mark, ApiError> {
     let revision = "SELECT value FROM facts WHERE name = 'revision'";
-    let revision = connection.query_row(revision, [], |row| row.get::<_, i64>(0)).optional()?.unwrap_or_default();
-    let last_row = connection.query_row("SELECT max(row) FROM rows", [], |row| row.get::<_, Option<i64>>(0))?;
+    let revision =
+        connection.query_row(revision, [], |row| row.get::<_, i64>(0)).optional()?.unwrap_or_default();
+    let last_row =
+        connection.query_row("SELECT max(row) FROM rows", [], |row| row.get::<_, Option<i64>>(0))?;
     Ok(Mark { revision, last_row: last_row.unwrap_or_default() })
 }
 
@@ -96,8 +102,10 @@ pub(super) fn ids_like(connection: &Connection, prefix: &str) -> Result<Vec<Roll
     let (Some(first), Some(last)) = (end('0'), end('f')) else { return Ok(Vec::new()) };
     let mut statement =
         connection.prepare_cached("SELECT DISTINCT id FROM rows WHERE id BETWEEN ?1 AND ?2 LIMIT 2")?;
-    let ids = statement.query_map([first.0.to_be_bytes(), last.0.to_be_bytes()], |row| row.get::<_, [u8; 16]>(0))?;
-    let ids: rusqlite::Result<Vec<_>> = ids.map(|id| id.map(|id| RolloutId(u128::from_be_bytes(id)))).collect();
+    let ids = statement
+        .query_map([first.0.to_be_bytes(), last.0.to_be_bytes()], |row| row.get::<_, [u8; 16]>(0))?;
+    let ids: rusqlite::Result<Vec<_>> =
+        ids.map(|id| id.map(|id| RolloutId(u128::from_be_bytes(id)))).collect();
     Ok(ids?)
 }
 

@@ -195,8 +195,12 @@ mod tests {
 
     #[test]
     fn a_metric_of_ones_own_is_checked() {
-        let own = |value: Value| MetricAsked::deserialize(value).unwrap().resolve().map_err(|error| error.message);
-        assert!(own(json!({"name": "brevity", "description": "short", "kind": "int", "min": 1, "max": 5})).is_ok());
+        let own =
+            |value: Value| MetricAsked::deserialize(value).unwrap().resolve().map_err(|error| error.message);
+        assert!(
+            own(json!({"name": "brevity", "description": "short", "kind": "int", "min": 1, "max": 5}))
+                .is_ok()
+        );
         for (asked, part) in [
             (json!("speed"), "helpfulness"),
             (json!({"name": "a b", "description": "d", "kind": "bool"}), "letters"),
