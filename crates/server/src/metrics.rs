@@ -189,6 +189,10 @@ fn route_of(path: &str) -> String {
             *part = stands_for;
         }
     }
+    // A path of the user's follows, of any length.
+    if let ["", "api", "files" | "contents", ..] = parts.as_slice() {
+        parts.truncate(3);
+    }
     match parts.get(1).copied() {
         Some(
             "" | "buffer" | "get_rollout_data" | "start_rollout" | "runs" | "api" | "healthz" | "metrics",

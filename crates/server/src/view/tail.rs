@@ -116,10 +116,10 @@ impl Listener {
         loop {
             let error = changes.borrow_and_update().error.clone();
             let message = error.as_ref().map(|error| error.message.clone());
-            if let Some(error) = error.filter(|_| message != said) {
-                if to.send(error_event(&error)).await.is_err() {
-                    return;
-                }
+            if let Some(error) = error.filter(|_| message != said)
+                && to.send(error_event(&error)).await.is_err()
+            {
+                return;
             }
             said = message;
             let (listener, news) = match blocking(move || self.look()).await {
