@@ -22,6 +22,7 @@ mod when;
 pub use body::{Body, Piece, Rollout};
 pub use place::Place;
 pub use summary::{Summarizer, Summary};
+pub use when::seconds;
 
 /// Who says something in a rollout, as search and the reader tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

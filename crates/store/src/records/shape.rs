@@ -37,16 +37,12 @@ pub fn turns(row: Node<'_>) -> Vec<Turn<'_>> {
             return messages.items().map(|message| Turn::of(message, "user")).collect();
         }
     }
-    let two_sides = two_sides(row);
-    if !two_sides.is_empty() {
-        return two_sides;
+    let both = two_sides(row);
+    if !both.is_empty() {
+        return both;
     }
     // Each step begins with all that went before.
-    row.get("trajectory").and_then(|steps| steps.items().last()).map(two_sides_of_step).unwrap_or_default()
-}
-
-fn two_sides_of_step(step: Node<'_>) -> Vec<Turn<'_>> {
-    two_sides(step)
+    row.get("trajectory").and_then(|steps| steps.items().last()).map(two_sides).unwrap_or_default()
 }
 
 fn two_sides(row: Node<'_>) -> Vec<Turn<'_>> {
@@ -55,16 +51,19 @@ fn two_sides(row: Node<'_>) -> Vec<Turn<'_>> {
     if answered.is_none() && row.get("prompt").is_none() && row.get("input").is_none() {
         return Vec::new();
     }
-    let side = |node: Option<Node<'_>>, role: &'static str| match node {
+    let mut turns = side(asked, "user");
+    turns.extend(side(answered, "assistant"));
+    turns
+}
+
+fn side<'t>(node: Option<Node<'t>>, role: &'static str) -> Vec<Turn<'t>> {
+    match node {
         None => Vec::new(),
         Some(list) if matches!(list.said(), Said::List) => {
             list.items().map(|message| Turn::of(message, role)).collect()
         }
         Some(other) => vec![Turn::of(other, role)],
-    };
-    let mut turns = side(asked, "user");
-    turns.extend(side(answered, "assistant"));
-    turns
+    }
 }
 
 fn channel_of(role: &str) -> Channel {

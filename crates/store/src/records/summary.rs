@@ -92,6 +92,11 @@ fn bad(raw: &[u8], problem: String) -> Summary {
 }
 
 impl Summary {
+    /// Of a row that was not read as a whole.
+    pub fn too_long(front: &[u8], length: u64) -> Self {
+        bad(front, format!("the row is {length} bytes long, and more than 64 MiB are not read"))
+    }
+
     fn take_fields(&mut self, fields: &mut Fields<'_>, place: &Place) {
         self.sample_index = fields.int(&["sample_index", "sample_idx", "index"]).or(Some(0));
         self.rollout_n = fields.int(&["rollout_n", "sample_idx"]).or(Some(0));
