@@ -15,6 +15,7 @@ use crate::generators::Generators;
 use crate::metrics::Metrics;
 use crate::runs::{DEFAULT_RUN, Runs};
 use crate::settings::Settings;
+use crate::view::{self, Views};
 use crate::{api, metrics, page, slime};
 
 /// Shared by all requests of a server.
@@ -24,6 +25,7 @@ pub struct App {
     pub(crate) settings: Arc<Settings>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) generators: Arc<Generators>,
+    pub(crate) views: Arc<Views>,
     /// Cancelled when the server is told to stop, so that nobody waits for groups any longer.
     pub(crate) stopping: CancellationToken,
 }
@@ -39,7 +41,8 @@ impl App {
     pub fn new(runs: Arc<Runs>, settings: Settings, stopping: CancellationToken) -> Self {
         let settings = Arc::new(settings);
         let generators = Generators::new(Arc::clone(&settings), stopping.clone());
-        Self { runs, settings, metrics: Arc::default(), generators, stopping }
+        let views = Views::new(runs.dir(), Arc::clone(&settings), stopping.clone());
+        Self { runs, settings, metrics: Arc::default(), generators, views, stopping }
     }
 
     /// All routes. The buffer calls also stand under `/runs/{run}`, so that a client that knows only a base
@@ -48,7 +51,8 @@ impl App {
         let described = OpenApiRouter::with_openapi(Description::openapi())
             .merge(slime::routes())
             .nest("/runs/{run}", slime::routes())
-            .nest("/api", api::routes());
+            .nest("/api", api::routes())
+            .nest("/api", view::routes());
         let (router, description) = described.split_for_parts();
         router
             .route("/api/openapi.json", get(move || std::future::ready(Json(description.clone()))))

@@ -23,6 +23,15 @@ pub(crate) struct ApiError {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) field: Option<String>,
+    pub(crate) hint: Option<Box<Hint>>,
+}
+
+/// What helps to ask again, beyond words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hint {
+    pub(crate) at: Option<[usize; 2]>,
+    pub(crate) expected: Vec<String>,
+    pub(crate) nearest: Vec<String>,
 }
 
 /// The body of an error answer.
@@ -31,7 +40,7 @@ pub(crate) struct ErrorAnswer {
     error: ErrorDetail,
 }
 
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorDetail {
     /// A short name to branch on.
     pub(crate) code: &'static str,
@@ -40,11 +49,20 @@ pub(crate) struct ErrorDetail {
     /// The field that is to blame, where one is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) field: Option<String>,
+    /// Bytes of the text that is to blame, from and to, where a filter does not parse.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<[usize; 2]>,
+    /// What could stand there instead.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) expected: Vec<String>,
+    /// Ids of rollouts that may be meant, where the one asked for is not there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) nearest: Vec<String>,
 }
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), field: None }
+        Self { status, code, message: message.into(), field: None, hint: None }
     }
 
     pub(crate) fn bad(code: &'static str, message: impl Into<String>) -> Self {
@@ -58,7 +76,9 @@ impl ApiError {
     }
 
     pub(crate) fn detail(&self) -> ErrorDetail {
-        ErrorDetail { code: self.code, message: self.message.clone(), field: self.field.clone() }
+        let Hint { at, expected, nearest } = self.hint.as_deref().cloned().unwrap_or_default();
+        let (message, field) = (self.message.clone(), self.field.clone());
+        ErrorDetail { code: self.code, message, field, at, expected, nearest }
     }
 }
 

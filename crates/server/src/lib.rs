@@ -3,7 +3,7 @@
 //! A request passes the [`guard`] (token, host, origin), reaches a handler in [`slime`] or [`api`], which asks
 //! the yard of its run, opened by [`runs`]. What a read hands out travels through [`deliver`], which acks or
 //! returns the lease by what [`connection`] saw of the reader. [`generators`] are what the server runs by itself to
-//! have rollouts made. [`serve`] is the loop around all of it.
+//! have rollouts made. [`view`] answers whoever looks at rollouts that lie in files. [`serve`] is the loop around all of it.
 
 pub mod runs;
 pub mod settings;
@@ -22,8 +22,9 @@ mod page;
 mod serve;
 mod slime;
 mod start;
+mod view;
 
 pub use app::App;
 pub use runs::{RunError, Runs};
 pub use serve::serve;
-pub use settings::{CompressAnswers, Settings};
+pub use settings::{CompressAnswers, Grader, Settings};

@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::App;
 use crate::error::ApiError;
+use crate::view;
 
 /// What was asked, with names and numbers taken out of the path.
 pub(crate) struct Call {
@@ -180,11 +181,17 @@ fn route_of(path: &str) -> String {
             Some(&"runs") => "{run}",
             Some(&"rollouts") => "{uid}",
             Some(&"leases") => "{lease}",
+            Some(&"groups") => "{group}",
+            Some(&"view") if parts.get(index).is_some_and(|part| view::is_key(part)) => "{view}",
             _ => continue,
         };
         if let Some(part) = parts.get_mut(index) {
             *part = stands_for;
         }
+    }
+    // A path of the user's follows, of any length.
+    if let ["", "api", "files" | "contents", ..] = parts.as_slice() {
+        parts.truncate(3);
     }
     match parts.get(1).copied() {
         Some(

@@ -85,6 +85,11 @@ impl Runs {
         self.open.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
+    /// The data folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     pub fn defaults(&self) -> &RunConfig {
         &self.defaults
     }

@@ -40,6 +40,7 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     let local = listener.local_addr()?;
     let generators = Arc::clone(&app.generators);
     generators.begin(local, &app.runs);
+    tasks.spawn(Arc::clone(&app.views).begin());
     let handler = Handler {
         guard: Guard::new(&app.settings, local),
         router: app.clone().router(),

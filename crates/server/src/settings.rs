@@ -1,6 +1,7 @@
 //! What a server is told when it starts. Runs have their own knobs; these are about listening.
 
 use rollyard_engine::generator::folder::IMPORT_WITHIN;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +13,14 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// Folders that a path in a request may point into.
     pub roots: Vec<PathBuf>,
+    /// Prefixes of buckets, as `s3://bucket/prefix`, that a view may read besides `roots`.
+    pub buckets: Vec<String>,
+    /// Where the server archives its runs: a folder or `s3://bucket/prefix`, with one folder for each run.
+    pub archive_root: Option<String>,
+    /// Where the summaries of views are kept; the user's cache folder if left out.
+    pub cache: Option<PathBuf>,
+    /// Who grades rollouts, if anybody does.
+    pub grader: Option<Grader>,
     /// Task types whose rollouts come from outside, besides `default`.
     pub task_types: Vec<String>,
     /// The folder of generator files.
@@ -35,6 +44,35 @@ impl Settings {
     }
 }
 
+/// Models that grade rollouts, behind an endpoint that speaks OpenAI's chat completions.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Grader {
+    /// The first is asked unless a request names another of them; `/v1` at the end is not needed.
+    pub urls: Vec<String>,
+    /// Sent as a bearer token to these URLs, and told to nobody else.
+    pub key: Option<String>,
+    /// Asked for unless a request names another; the endpoint's first if left out.
+    pub model: Option<String>,
+    /// Questions under way at the same time.
+    pub at_once: usize,
+}
+
+impl Grader {
+    pub fn of(url: impl Into<String>) -> Self {
+        Self { urls: vec![url.into()], key: None, model: None, at_once: 8 }
+    }
+}
+
+impl fmt::Debug for Grader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Keys end up in logs through Debug.
+        let key = self.key.as_ref().map(|_| "hidden");
+        let Self { urls, model, at_once, .. } = self;
+        let mut shown = f.debug_struct("Grader");
+        shown.field("urls", urls).field("key", &key).field("model", model).field("at_once", at_once).finish()
+    }
+}
+
 /// Whether answers are compressed for clients that accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressAnswers {
@@ -50,6 +88,10 @@ impl Default for Settings {
             token: None,
             hosts: Vec::new(),
             roots: Vec::new(),
+            buckets: Vec::new(),
+            archive_root: None,
+            cache: None,
+            grader: None,
             task_types: Vec::new(),
             generators: None,
             python: None,

@@ -9,4 +9,7 @@ mod hooks;
 mod reads;
 mod replay;
 mod server;
+mod view;
+mod view_grade;
+mod view_ways;
 mod writes;

@@ -5,6 +5,7 @@
 //! nothing here decodes them: whatever stands in front of this server might.
 
 use super::address::{Address, ObjectAddress, decode};
+use super::Places;
 use super::error::PlaceError;
 use std::path::{Component, Path, PathBuf};
 
@@ -73,6 +74,19 @@ impl Roots {
             Self::Only(roots) => roots.join(", "),
         };
         PlaceError::NotAllowed { allowed, place }
+    }
+}
+
+impl Places {
+    /// Whether a place may be read at all, by how it is written: nothing is looked for.
+    pub fn admit(&self, place: &str) -> Result<(), PlaceError> {
+        match Address::parse(place)? {
+            Address::Disk(path) => {
+                let path = std::path::absolute(&path).unwrap_or(path);
+                self.roots.admit_written(&path)
+            }
+            Address::Object(address) => self.roots.admit_object(&address),
+        }
     }
 }
 

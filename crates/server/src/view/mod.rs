@@ -1,0 +1,56 @@
+//! The viewer's API, under `/api/view`: rollouts that lie in files, found and read.
+//!
+//! A [`place`] is what a user names; a [`shelf`] keeps the views that are open, each with a catalog that is indexed in
+//! the background ([`indexing`]). [`open`] answers what a view is and how far it has come. Its rows are read as
+//! [`rows`], one by one as a [`rollout`], together as a [`group`]; [`figures`] are counted over a [`filter`], and
+//! [`sql`] asks anything else. [`search`] and [`tail`] stream. [`browse`] finds places, [`export`] takes rows
+//! along. What people and models say of rollouts is kept in [`notes`], and [`saved`] keeps the views that got a name.
+//! [`grade`] asks a model. [`samples`] are the calls of the older viewer, for scripts that use them.
+
+mod answer;
+mod browse;
+mod export;
+mod figures;
+mod filter;
+mod grade;
+mod group;
+mod indexing;
+mod notes;
+mod open;
+mod place;
+mod rollout;
+mod rows;
+mod samples;
+mod saved;
+mod search;
+mod shelf;
+mod sidecar;
+mod sql;
+mod summary;
+mod tail;
+
+pub(crate) use place::is_key;
+pub(crate) use shelf::Views;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    let view = OpenApiRouter::new()
+        .merge(open::routes())
+        .merge(rows::routes())
+        .merge(rollout::routes())
+        .merge(group::routes())
+        .merge(filter::routes())
+        .merge(figures::routes())
+        .merge(sql::routes())
+        .merge(search::routes())
+        .merge(tail::routes())
+        .merge(browse::routes())
+        .merge(export::routes())
+        .merge(notes::routes())
+        .merge(saved::routes())
+        .merge(grade::routes());
+    OpenApiRouter::new().nest("/view", view).merge(samples::routes())
+}
