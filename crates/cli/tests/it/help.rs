@@ -25,6 +25,7 @@ fn every_command_shows_an_example() {
         vec!["query"],
         vec!["grep"],
         vec!["convert"],
+        vec!["view"],
         vec!["ledger"],
         vec!["ledger", "rollout"],
         vec!["ledger", "step"],
