@@ -5,13 +5,33 @@
 //! [`columns`] what they are called. Files are indexed in parallel and committed as they go, so that readers see
 //! the first rows while the rest is read; an append indexes only the tail; what was replaced is indexed anew.
 //! Two processes may index the same place: the second waits for the first and finds nothing left to do.
+//!
+//! A refresh in order: `home` has the file and its lock, `plan` compares the files with what is known of them,
+//! `pipeline` reads and summarises on all cores, `writer` puts the rows in. `read` gives bodies and connections.
 
 pub mod columns;
+mod error;
+mod fates;
+mod health;
+mod home;
+mod lines;
+mod pipeline;
+mod plan;
+mod progress;
+mod read;
+mod refresh;
 pub mod schema;
+mod sources;
+mod writer;
 
-use crate::places::{PlaceError, Places};
+pub use error::CatalogError;
+pub use health::Health;
+pub use progress::Progress;
+
+use crate::places::Places;
 use crate::records::Body;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The number of a row in a catalog. It is only good for as long as the catalog's revision; links use ids.
@@ -22,53 +42,6 @@ pub struct RowNo(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RolloutId(pub u128);
 
-/// How far indexing has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    pub files_done: u64,
-    pub files: u64,
-    pub bytes_done: u64,
-    pub bytes: u64,
-    /// In the catalog, with those of earlier times.
-    pub rows: u64,
-    pub bad_rows: u64,
-    /// Another process is indexing the same place, and is waited for.
-    pub waiting: bool,
-}
-
-/// What is wrong with the rollouts of a catalog, in numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Health {
-    pub rows: u64,
-    /// Could not be read; they are listed and shown raw.
-    pub bad_rows: u64,
-    /// Rows that are the same rollout as an earlier one.
-    pub copies: u64,
-    pub unclosed: u64,
-    pub truncated: u64,
-    /// Numbers that are none, and other things the format does not know.
-    pub odd: u64,
-    /// Groups of several rollouts that all have the same reward.
-    pub dead_groups: u64,
-    pub groups: u64,
-    /// Files that could not be read, with the reason.
-    pub unread_files: Vec<(String, String)>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum CatalogError {
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    #[error("the catalog cannot be used ({cause}): {}", .path.display())]
-    Sqlite { cause: rusqlite::Error, path: PathBuf },
-    #[error("the cache folder cannot be used ({cause}): {}", .path.display())]
-    Cache { cause: std::io::Error, path: PathBuf },
-    #[error("indexing was cancelled")]
-    Cancelled,
-    #[error("there is no row {0} in the catalog")]
-    NoRow(i64),
-}
-
 /// The summary of some places. Cheap to clone; connections are made as they are asked for.
 #[derive(Clone, Debug)]
 pub struct Catalog {
@@ -76,18 +49,20 @@ pub struct Catalog {
     /// As the user said them.
     specs: Vec<String>,
     path: PathBuf,
+    shared: Arc<read::Shared>,
 }
 
 impl Catalog {
     /// Opens the catalog of these places in `cache`, or begins it; nothing is indexed yet.
     pub fn open(places: Places, specs: &[String], cache: &Path) -> Result<Self, CatalogError> {
-        let _ = (places, specs, cache);
-        unimplemented!()
+        let path = home::path_of(specs, cache);
+        home::prepare(&path)?;
+        Ok(Self { places, specs: specs.to_vec(), path, shared: Arc::default() })
     }
 
     /// `ROLLYARD_CACHE`, else `XDG_CACHE_HOME/rollyard`, else `~/.cache/rollyard`.
     pub fn default_cache() -> PathBuf {
-        unimplemented!()
+        home::default_cache()
     }
 
     /// Looks at the files again and indexes what is new. `report` is called a few times a second.
@@ -96,30 +71,28 @@ impl Catalog {
         report: &(dyn Fn(Progress) + Sync),
         cancelled: &AtomicBool,
     ) -> Result<Progress, CatalogError> {
-        let _ = (report, cancelled);
-        unimplemented!()
+        refresh::refresh(self, report, cancelled)
     }
 
-    /// A connection that can only read, with the view `rollouts` (rows that are neither bad nor copies, plus
-    /// `source_file` and `extra`) and the functions that read bodies.
+    /// A connection that can only read, with the view `rollouts` (rows that are neither bad nor copies, plus `row`,
+    /// `id`, `source_file`, `line`, `extra`, `body`, `prompt` and `response`), the view `all_rows` of every row, and
+    /// the functions `body(row)`, `prompt(row)`, `response(row)` and `message(row, i)`, which read the files.
     pub fn connect(&self) -> Result<rusqlite::Connection, CatalogError> {
-        unimplemented!()
+        read::connect(self)
     }
 
     pub fn health(&self) -> Result<Health, CatalogError> {
-        unimplemented!()
+        health::health(self)
     }
 
     /// The bytes of a row, from the file they lie in.
     pub fn body(&self, row: RowNo) -> Result<Body, CatalogError> {
-        let _ = row;
-        unimplemented!()
+        read::body(self, row)
     }
 
     /// The first row with this id.
     pub fn find(&self, id: RolloutId) -> Result<Option<RowNo>, CatalogError> {
-        let _ = id;
-        unimplemented!()
+        read::find(self, id)
     }
 
     pub fn specs(&self) -> &[String] {
@@ -132,6 +105,10 @@ impl Catalog {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn sqlite(&self) -> impl Fn(rusqlite::Error) -> CatalogError + use<> {
+        error::sqlite(self.path.clone())
     }
 }
 

@@ -5,7 +5,18 @@
 //! reads files through this module and never asks what kind of place they came from. Calls block; none may be made
 //! from inside an async runtime.
 
+mod address;
+mod disk;
+mod error;
+mod pattern;
+mod roots;
+
+pub use error::PlaceError;
+pub use roots::Roots;
+
+use address::Address;
 use bytes::Bytes;
+use disk::Disk;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -54,21 +65,6 @@ pub trait Upload: Debug + Send {
     fn abort(self: Box<Self>);
 }
 
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum PlaceError {
-    #[error("{what}: {place}")]
-    Told { what: String, place: String },
-}
-
-/// Which folders may be read at all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Roots {
-    /// A command at somebody's own terminal.
-    Anywhere,
-    /// What a server was told at its start: folders, and prefixes of buckets as `s3://bucket/prefix`.
-    Only(Vec<String>),
-}
-
 /// Opens places. Clones share connections.
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -81,35 +77,54 @@ impl Places {
     }
 
     /// The files that a place stands for, sorted by URL: all of a folder and below that can hold rollouts
-    /// (`.jsonl`, `.json`, `.ndjson`, `.parquet`), the matches of a glob, or the one file.
+    /// (`.jsonl`, `.json`, `.ndjson`, `.parquet`), the matches of a glob, or the one file. Never none.
     pub fn files(&self, place: &str) -> Result<Vec<FileInfo>, PlaceError> {
-        let _ = place;
-        unimplemented!()
+        match Address::parse(place)? {
+            Address::Disk(path) => self.disk().files(&path),
+            Address::Object(address) => unimplemented!("{address:?}"),
+        }
     }
 
+    /// What there is to choose from: folders, and files that can hold rollouts. May be nothing.
     pub fn browse(&self, place: &str, depth: Depth) -> Result<Listing, PlaceError> {
-        let _ = (place, depth);
-        unimplemented!()
+        match Address::parse(place)? {
+            Address::Disk(path) => self.disk().browse(&path, depth),
+            Address::Object(address) => unimplemented!("{address:?}"),
+        }
     }
 
+    /// One file, whatever its name ends in.
     pub fn look(&self, url: &str) -> Result<FileInfo, PlaceError> {
-        let _ = url;
-        unimplemented!()
+        match Address::parse(url)? {
+            Address::Disk(path) => self.disk().look(&path),
+            Address::Object(address) => unimplemented!("{address:?}"),
+        }
     }
 
     pub fn open(&self, url: &str) -> Result<Arc<dyn ReadAt>, PlaceError> {
-        let _ = url;
-        unimplemented!()
+        match Address::parse(url)? {
+            Address::Disk(path) => self.disk().open(&path),
+            Address::Object(address) => unimplemented!("{address:?}"),
+        }
     }
 
+    /// Starts a file. Folders on the way to it are made.
     pub fn create(&self, url: &str) -> Result<Box<dyn Upload>, PlaceError> {
-        let _ = url;
-        unimplemented!()
+        match Address::parse(url)? {
+            Address::Disk(path) => self.disk().create(&path),
+            Address::Object(address) => unimplemented!("{address:?}"),
+        }
     }
 
-    /// The path of a URL on this machine's disk, if it is one.
+    /// The path of a URL on this machine's disk, if it is one and may be read.
     pub fn local_path(&self, url: &str) -> Option<PathBuf> {
-        let _ = url;
-        unimplemented!()
+        match Address::parse(url).ok()? {
+            Address::Disk(path) => self.disk().real(&path).or_else(|_| self.disk().target(&path)).ok(),
+            Address::Object(_) => None,
+        }
+    }
+
+    fn disk(&self) -> Disk<'_> {
+        Disk { roots: &self.roots }
     }
 }

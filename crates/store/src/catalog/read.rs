@@ -1,0 +1,178 @@
+//! Bodies, and connections that can ask for them.
+//!
+//! A body is read from its file by range. Files that were opened stay open, as does the connection that knows where
+//! rows lie, so that reading one row after the other costs a read each.
+
+use super::columns::COLUMNS;
+use super::sources::Format;
+use super::{Catalog, CatalogError, RolloutId, RowNo, home};
+use crate::places::{PlaceError, ReadAt};
+use crate::records::{Body, Channel};
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const OPEN_FILES_MAX: usize = 64;
+const MMAP_BYTES: i64 = 1 << 30;
+
+/// What the clones of a catalog have together.
+#[derive(Debug, Default)]
+pub struct Shared {
+    connections: Mutex<Vec<Connection>>,
+    files: Mutex<HashMap<String, Arc<dyn ReadAt>>>,
+}
+
+/// Where a row lies.
+#[derive(Debug)]
+struct Spot {
+    url: String,
+    format: Format,
+    stamp: String,
+    line: u64,
+    offset: u64,
+    length: u64,
+}
+
+pub(super) fn body(catalog: &Catalog, row: RowNo) -> Result<Body, CatalogError> {
+    let spot = with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
+    let range = spot.offset..spot.offset + spot.length;
+    // The file may have been replaced since it was opened; then the new one is asked, once.
+    let key = format!("{} {}", spot.stamp, spot.url);
+    let raw = open(catalog, &key, &spot.url)?.read_at(range)?;
+    if raw.len() as u64 != spot.length {
+        let why = format!("{} of {} bytes are there", raw.len(), spot.length);
+        return Err(CatalogError::Moved { row: row.0, why, url: spot.url });
+    }
+    Ok(Body { raw, url: spot.url, line: spot.line, offset: spot.offset })
+}
+
+pub(super) fn find(catalog: &Catalog, id: RolloutId) -> Result<Option<RowNo>, CatalogError> {
+    with_connection(catalog, |connection| {
+        let mut select = connection.prepare_cached("SELECT min(row) FROM rows WHERE id = ?1")?;
+        select.query_row([id.0.to_be_bytes()], |row| row.get::<_, Option<i64>>(0))
+    })
+    .map(|row| row.map(RowNo))
+}
+
+fn spot(connection: &Connection, row: RowNo) -> rusqlite::Result<Option<Spot>> {
+    let mut select = connection.prepare_cached(
+        "SELECT s.url, s.format, s.stamp, r.line, r.offset, r.length
+         FROM rows r JOIN sources s ON s.source = r.source WHERE r.row = ?1",
+    )?;
+    let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|number| number as u64);
+    select
+        .query_row(params![row.0], |row| {
+            Ok(Spot {
+                url: row.get(0)?,
+                format: Format::named(&row.get::<_, String>(1)?),
+                stamp: row.get(2)?,
+                line: number(row, 3)?,
+                offset: number(row, 4)?,
+                length: number(row, 5)?,
+            })
+        })
+        .optional()
+}
+
+fn open(catalog: &Catalog, key: &str, url: &str) -> Result<Arc<dyn ReadAt>, PlaceError> {
+    let mut files = catalog.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(file) = files.get(key) {
+        return Ok(Arc::clone(file));
+    }
+    let file = catalog.places.open(url)?;
+    if files.len() >= OPEN_FILES_MAX {
+        files.clear();
+    }
+    files.insert(key.to_owned(), Arc::clone(&file));
+    Ok(file)
+}
+
+/// With one of the catalog's own connections. A catalog that was made anew is another file under the same name.
+fn with_connection<T>(
+    catalog: &Catalog,
+    ask: impl Fn(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, CatalogError> {
+    let pool = || catalog.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+    let pooled = pool().pop();
+    let connection = match pooled {
+        Some(connection) => connection,
+        None => home::read_only(&catalog.path).map_err(catalog.sqlite())?,
+    };
+    let answer = ask(&connection).map_err(catalog.sqlite())?;
+    pool().push(connection);
+    Ok(answer)
+}
+
+pub(super) fn connect(catalog: &Catalog) -> Result<Connection, CatalogError> {
+    let connect = || -> rusqlite::Result<Connection> {
+        let connection = home::read_only(&catalog.path)?;
+        connection.pragma_update(None, "mmap_size", MMAP_BYTES)?;
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+        add_functions(&connection, catalog)?;
+        connection.execute_batch(&views())?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    };
+    connect().map_err(catalog.sqlite())
+}
+
+/// Everything that takes a look elsewhere is an expression of its own, which SQLite only works out when it is asked
+/// for: a view over one table is folded into the query.
+fn views() -> String {
+    let columns: Vec<_> = COLUMNS.iter().map(|column| format!("r.{}", column.name)).collect();
+    let columns = columns.join(", ");
+    let shared = format!(
+        "SELECT r.row AS row, {columns}, lower(hex(r.id)) AS id,
+           (SELECT s.url FROM sources s WHERE s.source = r.source) AS source_file, r.line AS line,
+           (SELECT e.extra FROM extras e WHERE e.row = r.row) AS extra,
+           body(r.row) AS body, prompt(r.row) AS prompt, response(r.row) AS response"
+    );
+    format!(
+        "CREATE TEMP VIEW rollouts AS {shared} FROM main.rows r WHERE r.bad = 0 AND r.copy = 0;
+         CREATE TEMP VIEW all_rows AS {shared}, r.bad AS bad, r.copy AS copy,
+           (SELECT p.problem FROM problems p WHERE p.row = r.row) AS problem FROM main.rows r;"
+    )
+}
+
+fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8;
+    let read = |catalog: &Catalog, row: i64| {
+        body(catalog, RowNo(row)).map_err(|error| rusqlite::Error::UserFunctionError(Box::new(error)))
+    };
+    let held = catalog.clone();
+    connection.create_scalar_function(c"body", 1, flags, move |context| {
+        let body = read(&held, context.get(0)?)?;
+        Ok(String::from_utf8_lossy(&body.raw).into_owned())
+    })?;
+    let sides: [(_, fn(&Body) -> Option<String>); 2] = [(c"prompt", prompt_of), (c"response", response_of)];
+    for (name, side) in sides {
+        let held = catalog.clone();
+        connection.create_scalar_function(name, 1, flags, move |context| Ok(side(&read(&held, context.get(0)?)?)))?;
+    }
+    let held = catalog.clone();
+    connection.create_scalar_function(c"message", 2, flags, move |context| {
+        let body = read(&held, context.get(0)?)?;
+        let nth: i64 = context.get(1)?;
+        let pieces = body.pieces().unwrap_or_default();
+        let text: Vec<_> =
+            pieces.iter().filter(|piece| piece.message as i64 == nth).map(|piece| piece.text.as_str()).collect();
+        Ok((!text.is_empty()).then(|| text.concat()))
+    })
+}
+
+/// What was there before the first answer.
+fn prompt_of(body: &Body) -> Option<String> {
+    let pieces = body.pieces().ok()?;
+    let is_said = |channel| matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall);
+    let asked: Vec<_> = pieces.iter().take_while(|piece| !is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
+    Some(asked.join("\n"))
+}
+
+/// Everything from the first answer on that the model said.
+fn response_of(body: &Body) -> Option<String> {
+    let pieces = body.pieces().ok()?;
+    let is_said = |channel| matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall);
+    let said: Vec<_> = pieces.iter().filter(|piece| is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
+    Some(said.join("\n"))
+}
