@@ -48,9 +48,10 @@ pub const FUNCTIONS: &[Function] = &[
     function("upper", 1..=1, Some(Type::Text), "in capital letters"),
 ];
 
-const OTHERS: [Named<'static>; 3] = [
+const OTHERS: [Named<'static>; 4] = [
     Named { name: "id", kind: Type::Text, about: "named by its content, 32 digits" },
     Named { name: "source_file", kind: Type::Text, about: "file it lies in" },
+    Named { name: "line", kind: Type::Int, about: "line of that file, from 1" },
     Named { name: "extra", kind: Type::Text, about: "every other scalar, as JSON" },
 ];
 
@@ -68,6 +69,7 @@ impl Fields {
         let source = match plain.to_ascii_lowercase().as_str() {
             "id" => Source::Id,
             "source_file" => Source::File,
+            "line" => return Ok(Field { source: Source::Column("line"), kind: Type::Int }),
             "extra" => Source::Extras,
             _ if self.extras.contains(plain) || name.contains('.') => {
                 return Ok(Field { source: Source::Extra(plain.to_owned()), kind: Type::Any });

@@ -201,7 +201,7 @@ impl Field {
                     Some(format!("$.{}", serde_json::Value::from(name.as_str()))),
                 )
             }
-            Source::Id => ("lower(hex(id))".to_owned(), None),
+            Source::Id => ("id".to_owned(), None),
             Source::File => ("source_file".to_owned(), None),
             Source::Extras => ("extra".to_owned(), None),
         }

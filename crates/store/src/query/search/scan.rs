@@ -219,10 +219,10 @@ impl Reader<'_> {
         Ok(open)
     }
 
-    fn failed(&self, source: i64, what: String) -> QueryError {
+    fn failed(&self, source: i64, why: String) -> QueryError {
         let place =
             self.work.sources.get(&source).map_or_else(|| source.to_string(), |origin| origin.url.clone());
-        CatalogError::Place(PlaceError::Told { what, place }).into()
+        CatalogError::Place(PlaceError::Io { what: "read", why, place }).into()
     }
 }
 
