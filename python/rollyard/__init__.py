@@ -72,6 +72,7 @@ from rollyard.errors import (
 from rollyard.executor import EpisodeGroup, EpisodeSample, ExecutorStats, RolloutExecutor, RunningTask
 from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
 from rollyard.loader import ReplayDataLoader
+from rollyard.logger import RolloutLogger, RolloutSample, S3RolloutLogger, SampleAttributes
 from rollyard.masks import MultiTurnLossMaskGenerator
 from rollyard.opened import Found, Rollouts, Table, open
 from rollyard.replay import ReplayBuffer, ReplayBufferConfig
@@ -173,8 +174,10 @@ __all__ = [
     "RolloutError",
     "RolloutExecutor",
     "RolloutGroup",
+    "RolloutLogger",
     "RolloutMetadata",
     "RolloutReader",
+    "RolloutSample",
     "RolloutStorageConfig",
     "RolloutWithAdvantage",
     "RolloutWithCount",
@@ -184,8 +187,10 @@ __all__ = [
     "RollyardError",
     "RunStats",
     "RunningTask",
+    "S3RolloutLogger",
     "SGLangEngine",
     "Sample",
+    "SampleAttributes",
     "SampleToInsertRatio",
     "ServerError",
     "ServerStatus",

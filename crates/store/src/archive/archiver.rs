@@ -18,7 +18,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
 use super::error::ArchiveError;
-use super::fates::Fates;
+use super::fates::{Fate, Fates};
 use super::layout::Day;
 use super::line::{self, Facts};
 use super::record::Record;
@@ -369,14 +369,24 @@ impl Follower {
         if let (Some(fate), true) = (told.first(), record.rollout.is_empty()) {
             record.day = Day::of(fate.at);
         }
-        for fate in &told {
-            if let Err(error) = line::write_fate(&mut record.fates, fate) {
-                tracing::error!(run = %self.run, uid = %fate.uid, "a fate is not archived: {error}");
-            }
-        }
+        self.write_fates(&mut record, &told);
         self.waiting = Some(record);
         self.heard_seq = seq;
         self.offer()
+    }
+
+    /// Of two fates that one record tells of a rollout, the later counts; the other is left out, so that the number of
+    /// the record tells which fate is the last.
+    fn write_fates(&self, record: &mut Record, told: &[Fate]) {
+        let last: HashMap<&str, usize> = told.iter().enumerate().map(|(nth, fate)| (&*fate.uid, nth)).collect();
+        for (nth, fate) in told.iter().enumerate() {
+            if last.get(&*fate.uid) != Some(&nth) {
+                continue;
+            }
+            if let Err(error) = line::write_fate(&mut record.fates, record.seq, fate) {
+                tracing::error!(run = %self.run, uid = %fate.uid, "a fate is not archived: {error}");
+            }
+        }
     }
 
     fn write(&self, record: &mut Record, payload: &[u8], facts: &Facts<'_>) {

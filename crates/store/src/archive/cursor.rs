@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::ArchiveError;
 use super::layout::Format;
@@ -18,6 +20,8 @@ pub(super) struct Cursor {
     pub(super) root: String,
     /// The name that the files of the last start have.
     pub(super) worker: String,
+    /// Part of all names: a run that begins anew must not write over the files of one that had its name.
+    pub(super) tag: String,
     /// Everything up to this record is safe.
     pub(super) seq: u64,
     /// Files that grow, and how long they are without what is not safe yet.
@@ -43,7 +47,8 @@ impl CursorFile {
         Self { path: dir.join(format!("archive-{}.cursor", format.name())) }
     }
 
-    /// Where to go on in `root`. A cursor that cannot be read is like none: what is archived again has the same names.
+    /// Where to go on in `root`. A cursor that cannot be read is like none: what the run still
+    /// holds is archived again, beside what there is.
     pub(super) fn read(&self, root: &str) -> Cursor {
         let read = fs::read(&self.path).map_err(|error| error.to_string());
         let cursor = read
@@ -64,7 +69,7 @@ impl CursorFile {
             }
             Err(_) => {}
         }
-        Cursor { root: root.to_owned(), ..Cursor::default() }
+        Cursor { root: root.to_owned(), tag: new_tag(), ..Cursor::default() }
     }
 
     pub(super) fn write(&self, cursor: &Cursor) -> Result<(), ArchiveError> {
@@ -79,6 +84,13 @@ impl CursorFile {
         };
         write().map_err(ArchiveError::io("write the archive's cursor", &self.path))
     }
+}
+
+/// Another one each time.
+fn new_tag() -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let moment = format!("{} {}", since_epoch.as_nanos(), std::process::id());
+    format!("{:08x}", xxh3_64(moment.as_bytes()) >> 32)
 }
 
 /// Makes a file's name durable.

@@ -3,12 +3,13 @@
 //! JSONL lies by run and day, for people and their viewers; Parquet in partitions that engines know:
 //!
 //! ```text
-//! ROOT/RUN/2026-01-16/WORKER-000000000042.jsonl                ROOT/rollouts/run=RUN/date=2026-01-16/WORKER-….parquet
-//! ROOT/RUN/fates/2026-01-16/WORKER-000000000044.jsonl          ROOT/fates/run=RUN/date=2026-01-16/WORKER-….parquet
+//! ROOT/RUN/2026-01-16/WORKER-TAG-000000000042.jsonl       ROOT/rollouts/run=RUN/date=2026-01-16/WORKER-TAG-….parquet
+//! ROOT/RUN/fates/2026-01-16/WORKER-TAG-000000000044.jsonl  ROOT/fates/run=RUN/date=2026-01-16/WORKER-TAG-….parquet
 //! ```
 //!
 //! The number is that of the first record of the run's log that is told of in the file, and the day is the one it was
-//! admitted on. Both follow from the log, so a file that is written again after a crash has the name it had.
+//! admitted on. Both follow from the log, so a file that is written again after a crash has the name it had. The tag is
+//! drawn when an archive begins: a run of the same name in another data folder does not touch its files.
 
 use rollyard_core::ids::Time;
 
@@ -65,6 +66,8 @@ pub(super) struct Layout {
     pub(super) root: String,
     pub(super) run: String,
     pub(super) worker: String,
+    /// Of the cursor.
+    pub(super) tag: String,
 }
 
 /// Which file: of what, of which day, beginning where.
@@ -78,7 +81,7 @@ pub(super) struct Part {
 impl Layout {
     pub(super) fn url(&self, format: Format, part: Part) -> String {
         let Self { root, run, .. } = self;
-        let (date, name) = (part.day.date(), format!("{}-{:012}", in_name(&self.worker), part.first_seq));
+        let (date, name) = (part.day.date(), format!("{}-{}-{:012}", in_name(&self.worker), self.tag, part.first_seq));
         match (format, part.stream) {
             (Format::Jsonl, Stream::Rollouts) => format!("{root}/{run}/{date}/{name}.jsonl"),
             (Format::Jsonl, Stream::Fates) => format!("{root}/{run}/fates/{date}/{name}.jsonl"),
@@ -105,21 +108,21 @@ mod tests {
 
     #[test]
     fn files_lie_by_run_and_day() {
-        let layout = Layout { root: "s3://b/p".into(), run: "grpo".into(), worker: "../gpu 1".into() };
+        let layout = Layout { root: "s3://b/p".into(), run: "grpo".into(), worker: "../gpu 1".into(), tag: "7f".into() };
         let day = Day::of(Time(1_768_563_190_744));
         let url = |format, stream| layout.url(format, Part { stream, day, first_seq: 42 });
         for (format, stream, expected) in [
-            (Format::Jsonl, Stream::Rollouts, "s3://b/p/grpo/2026-01-16/gpu_1-000000000042.jsonl"),
-            (Format::Jsonl, Stream::Fates, "s3://b/p/grpo/fates/2026-01-16/gpu_1-000000000042.jsonl"),
+            (Format::Jsonl, Stream::Rollouts, "s3://b/p/grpo/2026-01-16/gpu_1-7f-000000000042.jsonl"),
+            (Format::Jsonl, Stream::Fates, "s3://b/p/grpo/fates/2026-01-16/gpu_1-7f-000000000042.jsonl"),
             (
                 Format::Parquet,
                 Stream::Rollouts,
-                "s3://b/p/rollouts/run=grpo/date=2026-01-16/gpu_1-000000000042.parquet",
+                "s3://b/p/rollouts/run=grpo/date=2026-01-16/gpu_1-7f-000000000042.parquet",
             ),
             (
                 Format::Parquet,
                 Stream::Fates,
-                "s3://b/p/fates/run=grpo/date=2026-01-16/gpu_1-000000000042.parquet",
+                "s3://b/p/fates/run=grpo/date=2026-01-16/gpu_1-7f-000000000042.parquet",
             ),
         ] {
             assert_eq!(url(format, stream), expected);

@@ -73,13 +73,13 @@ pub fn write_rollout(
     Ok(())
 }
 
-/// Adds the line of a fate to `out`, its end included.
-pub fn write_fate(out: &mut Vec<u8>, fate: &Fate) -> Result<(), serde_json::Error> {
+/// Adds the line of a fate to `out`, its end included. `seq` is the record that tells of it: the latest counts.
+pub fn write_fate(out: &mut Vec<u8>, seq: u64, fate: &Fate) -> Result<(), serde_json::Error> {
     let begin = out.len();
     out.extend(b"{\"kind\":\"fate\",");
     let fields = serde_json::to_vec(fate)?;
     out.extend(fields.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or_default());
-    let _in_memory = write!(out, ",\"at\":\"{}\"}}", iso(fate.at));
+    let _in_memory = write!(out, ",\"seq\":{seq},\"at\":\"{}\"}}", iso(fate.at));
     end_line(out, begin);
     Ok(())
 }
@@ -302,10 +302,10 @@ mod tests {
             at: Time(0),
         };
         let mut out = Vec::new();
-        write_fate(&mut out, &fate).unwrap();
+        write_fate(&mut out, 12, &fate).unwrap();
         let line: Value = serde_json::from_slice(&out).unwrap();
         let expected = json!({"kind": "fate", "uid": "a\"b", "status": "dropped", "reason": "no_variance", "version": 3,
-            "at": "1970-01-01T00:00:00Z"});
+            "seq": 12, "at": "1970-01-01T00:00:00Z"});
         assert_eq!(line, expected);
     }
 }

@@ -59,6 +59,7 @@ pub const FATES: &[(&str, Kind)] = &[
     ("why", Kind::Text),
     ("step", Kind::Integer),
     ("version", Kind::Integer),
+    ("seq", Kind::Integer),
     ("at", Kind::Time),
 ];
 

@@ -47,9 +47,10 @@ impl Sink {
         format: Format,
     ) -> Result<Self, ArchiveError> {
         let file = CursorFile::of(dir, format);
-        let mut layout =
-            Layout { root: settings.root(), run: run.to_owned(), worker: settings.worker.clone() };
-        let cursor = file.read(&layout.root);
+        let root = settings.root();
+        let cursor = file.read(&root);
+        let (run, worker, tag) = (run.to_owned(), settings.worker.clone(), cursor.tag.clone());
+        let mut layout = Layout { root, run, worker, tag };
         let files = if settings.grows(format) {
             Files::Growing(Growing::resume(&cursor)?)
         } else {
@@ -156,8 +157,8 @@ impl Sink {
             Files::Growing(growing) => growing.as_known(next),
             Files::Objects(_) => Vec::new(),
         };
-        let (root, worker) = (self.layout.root.clone(), self.worker.clone());
-        let cursor = Cursor { root, worker, seq: self.taken_seq, open };
+        let Layout { root, tag, .. } = self.layout.clone();
+        let cursor = Cursor { root, worker: self.worker.clone(), tag, seq: self.taken_seq, open };
         if cursor != self.cursor {
             self.file.write(&cursor)?;
             self.cursor = cursor;
