@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod archive;
+mod catalog;
 mod conformance;
 mod faults;
 mod faulty;
