@@ -200,6 +200,280 @@ fn a_last_line_is_a_row_when_it_is_whole_and_waits_when_it_is_not() {
     assert_eq!((health.bad_rows, health.rows), (0, 5));
 }
 
-pub(crate) fn cache_of(path: &Path) -> Vec<PathBuf> {
-    fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect()
+#[test]
+fn a_rollout_that_is_there_twice_is_one_and_outlives_its_first_file() {
+    let yard = Yard::new();
+    yard.write("a.jsonl", rows(0..10));
+    // As another program would write it: no spaces, keys in another order, other escapes.
+    let value: serde_json::Value = serde_json::from_str(&row(3)).unwrap();
+    let other = value.to_string().replace("What", "\\u0057hat").replace(".5\"", ".5\" ");
+    let graded = row(4).replacen('{', "{\"grades\": {\"x\": [1]}, ", 1);
+    yard.write("b.jsonl", format!("{}\n{graded}\n", other.replace(".5\" ", ".5\"")));
+    let catalog = yard.refreshed();
+    let health = catalog.health().unwrap();
+    assert_eq!((health.rows, health.copies), (12, 2));
+    assert_eq!(count(&catalog, "SELECT count(*) FROM rollouts"), 10);
+    fs::remove_file(yard.file("a.jsonl")).unwrap();
+    refresh(&catalog);
+    assert_eq!(count(&catalog, "SELECT count(*) FROM rollouts"), 2);
+}
+
+#[test]
+fn ids_are_the_same_in_every_form_of_the_file() {
+    let ids = |catalog: &Catalog| -> Vec<String> {
+        let connection = catalog.connect().unwrap();
+        let mut select = connection.prepare("SELECT id FROM rollouts ORDER BY rollout_n").unwrap();
+        select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let lines = Yard::new();
+    lines.write("a.jsonl", rows(0..300));
+    let expected = ids(&lines.refreshed());
+    assert_eq!(expected.len(), 300);
+
+    let shards = Yard::new();
+    shards.write("1.jsonl", rows(150..300));
+    shards.write("2.jsonl", rows(0..150).replace('\n', "\r\n\n"));
+    assert_eq!(ids(&shards.refreshed()), expected);
+
+    let list = Yard::new();
+    let items: Vec<_> = (0..300).map(row).collect();
+    list.write("a.json", format!("[{}]", items.join(",\n  ")));
+    assert_eq!(ids(&list.refreshed()), expected);
+
+    let table = Yard::new();
+    write_records(&table.file("a.parquet"), &items);
+    let catalog = table.refreshed();
+    assert_eq!(ids(&catalog), expected);
+    for at in [0, 63, 64, 299, 5] {
+        assert_eq!(catalog.body(RowNo(at as i64 + 1)).unwrap().raw, items[at].as_bytes());
+    }
+}
+
+fn write_records(path: &Path, items: &[String]) {
+    use arrow_array::{RecordBatch, StringArray};
+    use arrow_schema::{DataType, Field, Schema};
+    use std::sync::Arc;
+    let schema = Arc::new(Schema::new(vec![Field::new("record", DataType::Utf8, false)]));
+    let properties = parquet::file::properties::WriterProperties::builder()
+        .set_max_row_group_row_count(Some(100))
+        .build();
+    let file = fs::File::create(path).unwrap();
+    let mut writer =
+        parquet::arrow::ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).unwrap();
+    let column = StringArray::from_iter_values(items);
+    writer.write(&RecordBatch::try_new(schema, vec![Arc::new(column)]).unwrap()).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_rollout_learns_its_fate_before_and_after_it_comes() {
+    let yard = Yard::new();
+    let told = |n: usize| row(n).replacen('{', &format!("{{\"uid\": \"u{n}\", \"weight_version\": 3, "), 1) + "\n";
+    let fate = |n: usize, status: &str, step: usize| {
+        format!("{{\"kind\": \"fate\", \"uid\": \"u{n}\", \"status\": \"{status}\", \"step\": {step}, \"at\": {step}}}\n")
+    };
+    yard.write("a.jsonl", told(1) + &told(2));
+    yard.write("fates/1.jsonl", fate(1, "held", 1) + &fate(1, "trained", 5) + &fate(9, "dropped", 6));
+    let catalog = yard.refreshed();
+    let says = |n: usize| -> (Option<String>, Option<i64>, Option<i64>) {
+        let sql = "SELECT status, trained_step, lag FROM rollouts WHERE uid = ?1";
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        catalog.connect().unwrap().query_row(sql, [format!("u{n}")], row).unwrap()
+    };
+    assert_eq!(says(1), (Some("trained".into()), Some(5), Some(2)));
+    assert_eq!(says(2), (None, None, None));
+    let revision = || count(&catalog, "SELECT value FROM facts WHERE name = 'revision'");
+    let before = revision();
+    yard.append("a.jsonl", told(9));
+    yard.append("fates/1.jsonl", fate(2, "trained", 7));
+    refresh(&catalog);
+    assert_eq!(says(9), (Some("dropped".into()), None, None));
+    assert_eq!(says(2), (Some("trained".into()), Some(7), Some(4)));
+    assert!(revision() > before);
+    assert_eq!(count(&catalog, "SELECT count(*) FROM all_rows"), 3);
+    // Fates that are taken back leave nothing behind.
+    fs::remove_file(yard.file("fates/1.jsonl")).unwrap();
+    refresh(&catalog);
+    assert_eq!(says(1), (None, None, None));
+}
+
+#[test]
+fn a_group_without_difference_is_dead() {
+    let yard = Yard::new();
+    let of = |prompt: &str, answer: &str, reward: &str| {
+        format!(
+            "{{\"messages\": [{{\"role\": \"user\", \"content\": \"{prompt}\"}}, {{\"role\": \"assistant\", \"content\": \
+             \"{answer}\"}}], \"attributes\": {{\"step\": 1, \"reward\": {reward}}}}}\n"
+        )
+    };
+    let lines = [
+        of("a", "1", "1"),
+        of("a", "2", "1.0"),
+        of("b", "1", "1"),
+        of("b", "2", "0"),
+        of("c", "1", "1"),
+        of("d", "1", "NaN"),
+        of("d", "2", "1"),
+    ];
+    yard.write("a.jsonl", lines.concat());
+    let health = yard.refreshed().health().unwrap();
+    assert_eq!((health.groups, health.dead_groups, health.odd), (4, 1, 1));
+}
+
+#[test]
+fn a_damaged_or_older_catalog_is_made_anew() {
+    let yard = Yard::new();
+    yard.write("a.jsonl", rows(0..20));
+    let path = yard.refreshed().path().to_owned();
+    type Damage = fn(&Path);
+    let damages: [Damage; 3] = [
+        |path| fs::write(path, "no catalog at all, but text").unwrap(),
+        |path| fs::write(path, "").unwrap(),
+        |path| {
+            let connection = rusqlite::Connection::open(path).unwrap();
+            connection.pragma_update(None, "user_version", 999).unwrap();
+        },
+    ];
+    for damage in damages {
+        for suffix in ["-wal", "-shm"] {
+            fs::remove_file(format!("{}{suffix}", path.display())).ok();
+        }
+        damage(&path);
+        let catalog = yard.refreshed();
+        assert_eq!(count(&catalog, "SELECT count(*) FROM rollouts"), 20);
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_says_so_and_what_to_set() {
+    let yard = Yard::new();
+    yard.write("a.jsonl", rows(0..2));
+    fs::write(yard.dir.path().join("cache"), "a file where a folder should be").unwrap();
+    let specs = [yard.dir.path().join("runs").to_string_lossy().into_owned()];
+    let opened = Catalog::open(Places::new(Roots::Anywhere), &specs, &yard.dir.path().join("cache"));
+    let error = opened.unwrap_err().to_string();
+    assert!(error.contains("ROLLYARD_CACHE") && error.ends_with("cache"), "{error}");
+}
+
+#[test]
+fn two_at_once_give_the_same_as_one() {
+    let yard = Yard::new();
+    yard.write("a.jsonl", rows(0..3000));
+    let reports: Vec<_> = std::thread::scope(|scope| {
+        let both: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| refresh(&yard.catalog())))
+            .collect();
+        both.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(reports.iter().all(|progress| progress.rows == 3000), "{reports:?}");
+    let catalog = yard.catalog();
+    assert_eq!(count(&catalog, "SELECT count(*) FROM all_rows"), 3000);
+    assert_eq!(count(&catalog, "SELECT value FROM facts WHERE name = 'revision'"), 0);
+}
+
+/// Not a test of its own: what the next one runs as another process, and kills.
+#[test]
+fn child_that_indexes() {
+    if let Some(dir) = std::env::var_os("ROLLYARD_TEST_INDEX") {
+        let dir = PathBuf::from(dir);
+        let specs = [dir.join("runs").to_string_lossy().into_owned()];
+        refresh(&Catalog::open(Places::new(Roots::Anywhere), &specs, &dir.join("cache")).unwrap());
+    }
+}
+
+#[test]
+fn killed_in_the_middle_the_catalog_goes_on_to_the_same_end() {
+    let yard = Yard::new();
+    yard.write("a.jsonl", rows(0..120_000));
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "catalog::child_that_indexes", "--test-threads", "1"])
+        .env("ROLLYARD_TEST_INDEX", yard.dir.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let catalog = yard.catalog();
+        if count(&catalog, "SELECT count(*) FROM all_rows") > 0 {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "no rows after a minute");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let catalog = yard.refreshed();
+    let sums = "SELECT count(*) || ' ' || count(DISTINCT id) || ' ' || sum(line) || ' ' || min(line) || ' ' || max(line)
+                FROM rollouts";
+    let sums: String = catalog.connect().unwrap().query_row(sums, [], |row| row.get(0)).unwrap();
+    assert_eq!(sums, "120000 120000 7200060000 1 120000");
+    let in_order = "SELECT count(*) FROM rows a JOIN rows b ON b.row = a.row + 1 WHERE b.line != a.line + 1";
+    assert_eq!(count(&catalog, in_order), 0);
+}
+
+#[test]
+fn a_cancelled_refresh_keeps_what_it_has() {
+    let yard = Yard::new();
+    yard.write("a.jsonl", rows(0..100));
+    let catalog = yard.catalog();
+    let cancelled = AtomicBool::new(true);
+    assert!(catalog.refresh(&|_| {}, &cancelled).unwrap_err().to_string().contains("cancelled"));
+    assert_eq!(refresh(&catalog).rows, 100);
+}
+
+mod random {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Action {
+        Append(usize, Vec<usize>),
+        AppendHalf(usize, usize),
+        Replace(usize, Vec<usize>),
+        Remove(usize),
+        Bad(usize),
+    }
+
+    fn action() -> impl Strategy<Value = Action> {
+        let file = 0..3usize;
+        let rows = prop::collection::vec(0..40usize, 0..8);
+        prop_oneof![
+            3 => (file.clone(), rows.clone()).prop_map(|(file, rows)| Action::Append(file, rows)),
+            1 => (file.clone(), 0..40usize).prop_map(|(file, n)| Action::AppendHalf(file, n)),
+            1 => (file.clone(), rows).prop_map(|(file, rows)| Action::Replace(file, rows)),
+            1 => file.clone().prop_map(Action::Remove),
+            1 => file.prop_map(Action::Bad),
+        ]
+    }
+
+    fn act(yard: &Yard, action: &Action) {
+        let name = |file: &usize| format!("{file}.jsonl");
+        let lines = |rows: &[usize]| rows.iter().map(|n| row(*n) + "\n").collect::<String>();
+        match action {
+            Action::Append(file, rows) => yard.append(&name(file), lines(rows)),
+            Action::AppendHalf(file, n) => yard.append(&name(file), &row(*n)[..40]),
+            Action::Replace(file, rows) => yard.write(&name(file), lines(rows)),
+            Action::Remove(file) => drop(fs::remove_file(yard.file(&name(file)))),
+            Action::Bad(file) => yard.append(&name(file), "{broken\n"),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+        #[test]
+        fn whatever_happens_to_files_the_catalog_is_that_of_a_first_look(actions in prop::collection::vec(action(), 1..8)) {
+            let yard = Yard::new();
+            yard.write("always.jsonl", row(0) + "\n");
+            let catalog = yard.catalog();
+            for (nth, action) in actions.iter().enumerate() {
+                act(&yard, action);
+                refresh(&catalog);
+                let fresh = yard.catalog_in(&format!("fresh{nth}"));
+                refresh(&fresh);
+                prop_assert_eq!(all(&catalog), all(&fresh));
+                let (ours, theirs) = (catalog.health().unwrap(), fresh.health().unwrap());
+                prop_assert_eq!(ours, theirs);
+            }
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod faults;
 mod faulty;
 mod fixture;
 mod model;
+mod records;
 mod rollout_columns;
 mod rollout_files;
 mod rollout_samples;
