@@ -8,6 +8,7 @@ use super::fates::Fate;
 use super::lines::{self, Ask};
 use super::plan::Job;
 use super::sources::{Format, Reached};
+use super::whole;
 use crate::places::{PlaceError, Places, ReadAt};
 use crate::records::{Place, Summarizer, Summary};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -163,14 +164,15 @@ pub fn work(line: &Line<'_>, parts: &flume::Sender<Part>) {
             sent += 1;
             parts.send(part).is_ok()
         };
-        let done = line.open(turn.job).and_then(|file| match job.format {
-            Format::Lines | Format::Fates => read_lines(&*file, job, &turn, &mut summarizer),
-            Format::Json | Format::Parquet | Format::FatesParquet => Ok(Part::default()),
+        let opened = line.open(turn.job).map_err(|error| error.to_string());
+        let done = opened.and_then(|file| match job.format {
+            Format::Lines | Format::Fates => {
+                read_lines(&*file, job, &turn, &mut summarizer).map_err(|error| error.to_string())
+            }
+            Format::Json => whole::json(&file, job, &mut summarizer),
+            Format::Parquet | Format::FatesParquet => whole::parquet(&file, job, &mut summarizer, &mut emit),
         });
-        let last = match done {
-            Ok(part) => part,
-            Err(error) => Part { problem: Some(error.to_string()), ..Part::default() },
-        };
+        let last = done.unwrap_or_else(|problem| Part { problem: Some(problem), ..Part::default() });
         if !emit(Part { is_last_of_turn: true, ..last }) {
             return;
         }

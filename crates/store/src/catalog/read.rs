@@ -7,13 +7,17 @@ use super::columns::COLUMNS;
 use super::sources::Format;
 use super::{Catalog, CatalogError, RolloutId, RowNo, home};
 use crate::places::{PlaceError, ReadAt};
-use crate::records::{Body, Channel};
+use crate::records::{Body, Channel, table};
+use bytes::Bytes;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const OPEN_FILES_MAX: usize = 64;
+/// Of a Parquet file, at a time.
+const BATCH_ROWS: u64 = 64;
 const MMAP_BYTES: i64 = 1 << 30;
 
 /// What the clones of a catalog have together.
@@ -21,6 +25,15 @@ const MMAP_BYTES: i64 = 1 << 30;
 pub struct Shared {
     connections: Mutex<Vec<Connection>>,
     files: Mutex<HashMap<String, Arc<dyn ReadAt>>>,
+    batch: Mutex<Option<Batch>>,
+}
+
+/// Rows of a Parquet file that were read last: whoever reads one reads the next.
+#[derive(Debug)]
+struct Batch {
+    key: String,
+    from: u64,
+    rows: Vec<Bytes>,
 }
 
 /// Where a row lies.
@@ -39,13 +52,43 @@ pub(super) fn body(catalog: &Catalog, row: RowNo) -> Result<Body, CatalogError> 
         with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
     let range = spot.offset..spot.offset + spot.length;
     // The file may have been replaced since it was opened; then the new one is asked, once.
+    let spot = with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
+    // A file that was replaced has another stamp, and is opened again.
     let key = format!("{} {}", spot.stamp, spot.url);
-    let raw = open(catalog, &key, &spot.url)?.read_at(range)?;
+    let file = open(catalog, &key, &spot.url)?;
+    let raw = match spot.format {
+        Format::Parquet => {
+            let moved = |why| CatalogError::Moved { row: row.0, why, url: spot.url.clone() };
+            row_of_parquet(&catalog.shared, key, &file, spot.offset).map_err(moved)?
+        }
+        _ => file.read_at(spot.offset..spot.offset + spot.length)?,
+    };
     if raw.len() as u64 != spot.length {
         let why = format!("{} of {} bytes are there", raw.len(), spot.length);
         return Err(CatalogError::Moved { row: row.0, why, url: spot.url });
     }
     Ok(Body { raw, url: spot.url, line: spot.line, offset: spot.offset })
+}
+
+fn row_of_parquet(shared: &Shared, key: String, file: &Arc<dyn ReadAt>, row: u64) -> Result<Bytes, String> {
+    let mut held = shared.batch.lock().unwrap_or_else(PoisonError::into_inner);
+    let find = |batch: &Batch| {
+        let at = row.checked_sub(batch.from).filter(|_| batch.key == key)?;
+        batch.rows.get(at as usize).cloned()
+    };
+    if let Some(found) = held.as_ref().and_then(find) {
+        return Ok(found);
+    }
+    let from = row / BATCH_ROWS * BATCH_ROWS;
+    let mut rows = Vec::new();
+    table::rows(file, from..from + BATCH_ROWS, |mut batch| {
+        rows.append(&mut batch);
+        ControlFlow::Continue(())
+    })?;
+    let batch = Batch { key: key.clone(), from, rows };
+    let found = find(&batch).ok_or_else(|| format!("the file has no row {row}"));
+    *held = Some(batch);
+    found
 }
 
 pub(super) fn find(catalog: &Catalog, id: RolloutId) -> Result<Option<RowNo>, CatalogError> {

@@ -61,6 +61,8 @@ struct Current {
     job: usize,
     source: i64,
     reached: Reached,
+    /// Why it cannot be read on. What comes after a gap is left for another time.
+    problem: Option<String>,
 }
 
 const INSERT: &str = "INSERT INTO rows VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
@@ -107,8 +109,28 @@ impl<'c> Writer<'c> {
             Some(current) => current,
             None => self.start(job, part.job)?,
         };
+        current.problem = current.problem.take().or_else(|| part.problem.clone());
+        if current.problem.is_none() {
+            self.take(&mut current, part)?;
+        }
+        self.progress.bytes_done += part.bytes;
+        self.since_commit += part.rows.len() as u64 + part.fates.len() as u64;
+        if part.is_last_of_job {
+            sources::reach(self.connection, current.source, &current.reached)?;
+            self.finish(&current, job)?;
+        } else {
+            self.current = Some(current);
+        }
+        let after = if self.has_committed { COMMIT_AFTER } else { FIRST_COMMIT_AFTER };
+        if self.since_commit >= COMMIT_ROWS || self.begun.is_some_and(|begun| begun.elapsed() >= after) {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, current: &mut Current, part: &Part) -> rusqlite::Result<()> {
         for found in &part.rows {
-            self.row(&current, found)?;
+            self.row(current, found)?;
         }
         for fate in &part.fates {
             fates::put(self.connection, current.source, fate)?;
@@ -122,42 +144,30 @@ impl<'c> Writer<'c> {
                 _ => Reached { lines: current.reached.lines + reached.lines, ..reached },
             };
         }
-        self.progress.bytes_done += part.bytes;
-        self.since_commit += part.rows.len() as u64 + part.fates.len() as u64;
-        if part.is_last_of_job {
-            sources::reach(self.connection, current.source, &current.reached)?;
-            self.finish(&current, job, part)?;
-        } else {
-            self.current = Some(current);
-        }
-        let after = if self.has_committed { COMMIT_AFTER } else { FIRST_COMMIT_AFTER };
-        if self.since_commit >= COMMIT_ROWS || self.begun.is_some_and(|begun| begun.elapsed() >= after) {
-            self.commit()?;
-        }
         Ok(())
     }
 
     fn start(&mut self, job: &Job, nth: usize) -> rusqlite::Result<Current> {
         match job.known {
             Some((source, reached)) => {
-                Ok(Current { job: nth, source, reached: Reached { pending_bytes: 0, ..reached } })
+                Ok(Current { job: nth, source, reached: Reached { pending_bytes: 0, ..reached }, problem: None })
             }
             None => {
                 let source = sources::begin(self.connection, &job.info, job.format)?;
-                Ok(Current { job: nth, source, reached: Reached::default() })
+                Ok(Current { job: nth, source, reached: Reached::default(), problem: None })
             }
         }
     }
 
-    fn finish(&mut self, current: &Current, job: &Job, part: &Part) -> rusqlite::Result<()> {
+    fn finish(&mut self, current: &Current, job: &Job) -> rusqlite::Result<()> {
         self.progress.files_done += 1;
         let mut info = job.info.clone();
         // Without its stamp it is looked at again the next time.
-        info.stamp = match part.problem {
+        info.stamp = match current.problem {
             Some(_) => String::new(),
             None => plan::stamp(self.places, &info),
         };
-        sources::finish(self.connection, current.source, &info, part.problem.as_deref())
+        sources::finish(self.connection, current.source, &info, current.problem.as_deref())
     }
 
     fn row(&mut self, current: &Current, found: &Found) -> rusqlite::Result<()> {
