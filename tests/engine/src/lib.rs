@@ -3,6 +3,7 @@
 //! It speaks as SGLang, vLLM and OpenAI's chat completions do, all on one port. What it samples is a
 //! function of what it is given ([`model`]), so a test can say what must come. It fails, hangs, aborts and
 //! forgets token ids on command: see [`Settings`] and `POST /control`.
+//! Beside it stands [`S3Server`], which is not ours and real.
 
 pub mod model;
 mod settings;
@@ -19,8 +20,10 @@ mod http;
 mod serve;
 
 mod python;
+mod s3;
 
 pub use engine::Counters;
 pub use python::interpreter;
+pub use s3::S3Server;
 pub use serve::TestEngine;
 pub use settings::{Dialects, Settings};

@@ -4,7 +4,7 @@ use super::error::PlaceError;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub(crate) enum Address {
     Disk(PathBuf),
     Object(ObjectAddress),
 }
@@ -38,7 +38,7 @@ const SCHEMES: [(&str, &str, StoreKind); 7] = [
 ];
 
 impl Address {
-    pub(super) fn parse(place: &str) -> Result<Self, PlaceError> {
+    pub(crate) fn parse(place: &str) -> Result<Self, PlaceError> {
         let refuse = |why: &str| Err(PlaceError::not_a_place(why, place.replace('\0', "\\0")));
         if place.is_empty() {
             return refuse("the place is empty; name a file, a folder, a glob or s3://bucket/prefix");

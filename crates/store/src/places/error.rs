@@ -46,6 +46,12 @@ impl PlaceError {
         }
     }
 
+    /// Without the place, for those who name it themselves.
+    pub(crate) fn reason(&self) -> String {
+        let text = self.to_string();
+        text.rsplit_once(": ").map_or_else(|| text.clone(), |(reason, _)| reason.to_owned())
+    }
+
     pub(super) fn not_a_place(why: impl Into<String>, place: impl Into<String>) -> Self {
         Self::NotAPlace { why: why.into(), place: place.into() }
     }

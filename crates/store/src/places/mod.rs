@@ -5,18 +5,23 @@
 //! reads files through this module and never asks what kind of place they came from. Calls block; none may be made
 //! from inside an async runtime.
 
-mod address;
+pub(crate) mod address;
+mod credentials;
 mod disk;
 mod error;
+pub(crate) mod objects;
 mod pattern;
 mod roots;
 
+pub use credentials::Surroundings;
 pub use error::PlaceError;
 pub use roots::Roots;
 
-use address::Address;
+use address::{Address, ObjectAddress};
 use bytes::Bytes;
 use disk::Disk;
+use objects::Objects;
+use objects::connection::Connections;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -69,11 +74,17 @@ pub trait Upload: Debug + Send {
 #[derive(Clone, Debug)]
 pub struct Places {
     roots: Arc<Roots>,
+    connections: Arc<Connections>,
 }
 
 impl Places {
     pub fn new(roots: Roots) -> Self {
-        Self { roots: Arc::new(roots) }
+        Self::within(roots, Surroundings::of_process())
+    }
+
+    /// With credentials and settings of stores from elsewhere than the process.
+    pub fn within(roots: Roots, around: Surroundings) -> Self {
+        Self { roots: Arc::new(roots), connections: Arc::new(Connections::new(around)) }
     }
 
     /// The files that a place stands for, sorted by URL: all of a folder and below that can hold rollouts
@@ -81,7 +92,7 @@ impl Places {
     pub fn files(&self, place: &str) -> Result<Vec<FileInfo>, PlaceError> {
         match Address::parse(place)? {
             Address::Disk(path) => self.disk().files(&path),
-            Address::Object(address) => unimplemented!("{address:?}"),
+            Address::Object(address) => self.objects(address).files(),
         }
     }
 
@@ -89,7 +100,7 @@ impl Places {
     pub fn browse(&self, place: &str, depth: Depth) -> Result<Listing, PlaceError> {
         match Address::parse(place)? {
             Address::Disk(path) => self.disk().browse(&path, depth),
-            Address::Object(address) => unimplemented!("{address:?}"),
+            Address::Object(address) => self.objects(address).browse(depth),
         }
     }
 
@@ -97,14 +108,14 @@ impl Places {
     pub fn look(&self, url: &str) -> Result<FileInfo, PlaceError> {
         match Address::parse(url)? {
             Address::Disk(path) => self.disk().look(&path),
-            Address::Object(address) => unimplemented!("{address:?}"),
+            Address::Object(address) => self.objects(address).look(),
         }
     }
 
     pub fn open(&self, url: &str) -> Result<Arc<dyn ReadAt>, PlaceError> {
         match Address::parse(url)? {
             Address::Disk(path) => self.disk().open(&path),
-            Address::Object(address) => unimplemented!("{address:?}"),
+            Address::Object(address) => self.objects(address).open(),
         }
     }
 
@@ -112,7 +123,7 @@ impl Places {
     pub fn create(&self, url: &str) -> Result<Box<dyn Upload>, PlaceError> {
         match Address::parse(url)? {
             Address::Disk(path) => self.disk().create(&path),
-            Address::Object(address) => unimplemented!("{address:?}"),
+            Address::Object(address) => self.objects(address).create(),
         }
     }
 
@@ -122,6 +133,10 @@ impl Places {
             Address::Disk(path) => self.disk().real(&path).or_else(|_| self.disk().target(&path)).ok(),
             Address::Object(_) => None,
         }
+    }
+
+    fn objects(&self, address: ObjectAddress) -> Objects<'_> {
+        Objects { roots: &self.roots, connections: &self.connections, address }
     }
 
     fn disk(&self) -> Disk<'_> {

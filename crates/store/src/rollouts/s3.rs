@@ -1,93 +1,41 @@
 //! Rollout files on S3, or on anything that speaks its protocol.
 //!
-//! Keys, region and endpoint come from the environment, by the names that all tools for S3 know. A put is atomic
-//! and durable by itself. Each process makes connections of its own, so that one may fork at any time; a thread
-//! that finds the connection in use makes another instead of waiting.
+//! Keys, region and endpoint are found as for every place ([`crate::places`]), and connections are made as there:
+//! each process has its own, so that one may fork at any time. A put is atomic and durable by itself.
 
 use super::folder::{FolderError, Place};
+use crate::places::Surroundings;
+use crate::places::address::{Address, ObjectAddress};
+use crate::places::objects::connection::{Connection, Connections};
 use bytes::Bytes;
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
-use object_store::{ClientConfigKey, Error, ObjectStore, ObjectStoreExt, RetryConfig};
-use std::sync::Mutex;
-use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use object_store::{Error, ObjectStoreExt};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct S3 {
     url: String,
+    address: ObjectAddress,
     prefix: Path,
-    spare: Mutex<Option<Connection>>,
+    connections: Connections,
 }
-
-#[derive(Debug)]
-struct Connection {
-    process: u32,
-    runtime: Runtime,
-    store: AmazonS3,
-}
-
-/// A batch may be hundreds of megabytes.
-const TIMEOUT: &str = "120 seconds";
-
-/// Long enough for a server to restart, short enough to be told that it does not.
-const RETRY_FOR: Duration = Duration::from_secs(30);
 
 impl S3 {
     pub(super) fn new(url: &str) -> Result<Self, FolderError> {
         let failed = |why: String| FolderError::S3 { what: "open the folder", why, place: url.to_owned() };
-        let (_, rest) = url.split_once("://").unwrap_or_default();
-        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        if bucket.is_empty() {
+        let Ok(Address::Object(address)) = Address::parse(url) else {
             return Err(failed("there is no bucket in the URL".to_owned()));
-        }
-        let prefix = Path::parse(prefix.trim_matches('/')).map_err(|error| failed(error.to_string()))?;
-        let s3 = Self { url: url.trim_end_matches('/').to_owned(), prefix, spare: Mutex::default() };
-        s3.leave(s3.connect()?);
+        };
+        let prefix = Path::parse(address.key.trim_matches('/')).map_err(|error| failed(error.to_string()))?;
+        let connections = Connections::new(Surroundings::of_process());
+        let s3 = Self { url: url.trim_end_matches('/').to_owned(), address, prefix, connections };
+        s3.connect()?;
         Ok(s3)
     }
 
-    fn connect(&self) -> Result<Connection, FolderError> {
-        // Fails where somebody has installed one before, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let timeout = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
-        let mut builder = AmazonS3Builder::from_env().with_url(&self.url);
-        if builder.get_config_value(&timeout).is_none() {
-            builder = builder.with_config(timeout, TIMEOUT);
-        }
-        let retry = RetryConfig { retry_timeout: RETRY_FOR, ..RetryConfig::default() };
-        let store = builder.with_retry(retry).build();
-        let runtime = Builder::new_current_thread().enable_all().build();
-        Ok(Connection {
-            process: std::process::id(),
-            runtime: runtime.map_err(|error| self.failed("open the folder", error))?,
-            store: store.map_err(|error| self.failed("open the folder", error))?,
-        })
-    }
-
-    fn with<R>(
-        &self,
-        work: impl AsyncFnOnce(&AmazonS3) -> Result<R, Error>,
-    ) -> Result<Result<R, Error>, FolderError> {
-        let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.take());
-        let connection = match spare {
-            Some(connection) if connection.process == std::process::id() => connection,
-            Some(foreign) => {
-                // Its threads are in the process that made it; ending it here would wait for them for ever.
-                std::mem::forget(foreign);
-                self.connect()?
-            }
-            None => self.connect()?,
-        };
-        let result = connection.runtime.block_on(work(&connection.store));
-        self.leave(connection);
-        Ok(result)
-    }
-
-    fn leave(&self, connection: Connection) {
-        if let Ok(mut spare) = self.spare.try_lock() {
-            *spare = Some(connection);
-        }
+    fn connect(&self) -> Result<Arc<Connection>, FolderError> {
+        let connection = self.connections.get(&self.address);
+        connection.map_err(|error| self.failed("open the folder", error.reason()))
     }
 
     fn key(&self, name: &str) -> Path {
@@ -110,13 +58,16 @@ impl Place for S3 {
     }
 
     fn list(&self) -> Result<Vec<String>, FolderError> {
-        let found = self.with(async |store| store.list_with_delimiter(Some(&self.prefix)).await)?;
+        let connection = self.connect()?;
+        let found = connection.run(connection.store.list_with_delimiter(Some(&self.prefix)));
         let objects = found.map_err(|error| self.failed("list the folder", error))?.objects;
         Ok(objects.iter().filter_map(|object| object.location.filename()).map(str::to_owned).collect())
     }
 
     fn read(&self, name: &str) -> Result<Bytes, FolderError> {
-        let read = self.with(async |store| store.get(&self.key(name)).await?.bytes().await)?;
+        let connection = self.connect()?;
+        let key = self.key(name);
+        let read = connection.run(async { connection.store.get(&key).await?.bytes().await });
         read.map_err(|error| match error {
             Error::NotFound { .. } => FolderError::Gone { name: format!("{}/{name}", self.url) },
             error => self.failed_file("read the file", &error, name),
@@ -124,12 +75,14 @@ impl Place for S3 {
     }
 
     fn publish(&self, name: &str, bytes: Bytes) -> Result<(), FolderError> {
-        let put = self.with(async |store| store.put(&self.key(name), bytes.into()).await)?;
+        let connection = self.connect()?;
+        let put = connection.run(connection.store.put(&self.key(name), bytes.into()));
         put.map(drop).map_err(|error| self.failed_file("write the file", &error, name))
     }
 
     fn delete(&self, name: &str) -> Result<(), FolderError> {
-        match self.with(async |store| store.delete(&self.key(name)).await)? {
+        let connection = self.connect()?;
+        match connection.run(connection.store.delete(&self.key(name))) {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed_file("delete the file", &error, name)),
         }

@@ -8,6 +8,8 @@ mod faults;
 mod faulty;
 mod fixture;
 mod model;
+mod places;
+mod places_s3;
 mod rollout_columns;
 mod rollout_files;
 mod rollout_samples;
