@@ -71,6 +71,7 @@ from rollyard.errors import (
 from rollyard.executor import EpisodeGroup, EpisodeSample, ExecutorStats, RolloutExecutor, RunningTask
 from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
 from rollyard.loader import ReplayDataLoader
+from rollyard.logger import RolloutLogger, RolloutSample, S3RolloutLogger, SampleAttributes
 from rollyard.masks import MultiTurnLossMaskGenerator
 from rollyard.replay import ReplayBuffer, ReplayBufferConfig
 from rollyard.resolve import resolve_workflow
@@ -169,8 +170,10 @@ __all__ = [
     "RolloutError",
     "RolloutExecutor",
     "RolloutGroup",
+    "RolloutLogger",
     "RolloutMetadata",
     "RolloutReader",
+    "RolloutSample",
     "RolloutStorageConfig",
     "RolloutWithAdvantage",
     "RolloutWithCount",
@@ -179,8 +182,10 @@ __all__ = [
     "RollyardError",
     "RunStats",
     "RunningTask",
+    "S3RolloutLogger",
     "SGLangEngine",
     "Sample",
+    "SampleAttributes",
     "SampleToInsertRatio",
     "ServerError",
     "ServerStatus",

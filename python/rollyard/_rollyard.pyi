@@ -20,6 +20,7 @@ __all__ = [
     "FolderWriter",
     "Host",
     "HostedWorkflow",
+    "Lines",
     "LoopWorkflow",
     "Mailbox",
     "MaskedTokens",
@@ -379,6 +380,20 @@ class FolderReader:
     @property
     def problems_total(self) -> int:
         """How many there were in all."""
+
+@final
+class Lines:
+    """Appends lines to a file, or puts them in a bucket as objects."""
+
+    def __new__(cls, place: str, is_file: bool) -> Lines: ...
+    def log(self, sample: Mapping[str, Any]) -> str | None:
+        """Hands a sample over. Gives back what is wrong with the writing, when that is news."""
+    def flush_soon(self) -> None:
+        """Has what there is written, without waiting for it."""
+    def flush(self) -> None:
+        """Waits until everything is written."""
+    def close(self) -> None:
+        """Writes what there is and ends the thread. The next sample would start another one."""
 
 @final
 class ModelResponse:

@@ -3,7 +3,7 @@
 //! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
 //! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`], of [`items`] as the
 //! yard keeps them, or of [`foreign`] objects; [`batch`] lays many out as tensors, [`replay`] keeps and picks
-//! them, [`storage`] keeps them as files, [`making`] makes them with engines and workflows, [`array`] lends Rust's memory to numpy, [`errors`] names what can go
+//! them, [`storage`] keeps them as files, [`logger`] as lines for people to read, [`making`] makes them with engines and workflows, [`array`] lends Rust's memory to numpy, [`errors`] names what can go
 //! wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
 
@@ -19,6 +19,7 @@ mod rollout;
 
 mod batch;
 mod replay;
+mod logger;
 mod storage;
 
 mod making;
@@ -55,6 +56,9 @@ mod _rollyard {
 
     #[pymodule_export]
     use crate::replay::{Replay, RolloutWithAdvantage, RolloutWithCount};
+
+    #[pymodule_export]
+    use crate::logger::Lines;
 
     #[pymodule_export]
     use crate::storage::{FolderReader, FolderWriter};

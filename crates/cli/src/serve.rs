@@ -52,8 +52,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 async fn serve(serving: Serving) -> Result<()> {
     // A port that is taken should not be found out after minutes of recovery.
     drop(listen(serving.listen)?);
-    let (data, knobs) = (serving.data.clone(), serving.knobs.clone());
-    let (runs, took) = tokio::task::spawn_blocking(move || recovery::open(&data, &knobs))
+    let (data, knobs, archive) = (serving.data.clone(), serving.knobs.clone(), serving.archive.clone());
+    let (runs, took) = tokio::task::spawn_blocking(move || recovery::open(&data, &knobs, archive))
         .await?
         .map_err(|error| explain(error, &serving))?;
     let runs = Arc::new(runs);

@@ -190,7 +190,7 @@ impl From<RunError> for ApiError {
             RunError::Unknown { .. } => Self::new(StatusCode::NOT_FOUND, "run_unknown", message),
             RunError::Config(error) => error.into(),
             RunError::Yard { cause, .. } => Self { message, ..Self::from(cause) },
-            RunError::Log(_) | RunError::Folder { .. } => {
+            RunError::Log(_) | RunError::Folder { .. } | RunError::Archive { .. } => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "data_folder", message)
             }
         }

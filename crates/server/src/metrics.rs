@@ -11,6 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use rollyard_core::ledger::ReplayStats;
 use rollyard_core::pipeline::DropReason;
+use rollyard_store::archive::Status;
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -133,6 +134,40 @@ impl Pools {
     }
 }
 
+/// How the archives of the runs are doing.
+#[derive(Default)]
+struct Archives {
+    behind: Family<OfRunLabel, Gauge>,
+    failing: Family<OfRunLabel, Gauge>,
+    rollouts: Family<OfRunLabel, Gauge>,
+    bytes: Family<OfRunLabel, Gauge>,
+    missing: Family<OfRunLabel, Gauge>,
+}
+
+impl Archives {
+    fn note(&self, run: &str, status: &Status) {
+        let of_run = OfRunLabel { run: run.to_owned() };
+        let numbers = [
+            (&self.behind, status.behind),
+            (&self.failing, u64::from(status.error.is_some())),
+            (&self.rollouts, status.rollouts),
+            (&self.bytes, status.bytes),
+            (&self.missing, status.missing),
+        ];
+        for (family, number) in numbers {
+            family.get_or_create(&of_run).set(number as i64);
+        }
+    }
+
+    fn register(self, registry: &mut Registry) {
+        registry.register("archive_behind", "Records of the log not archived yet", self.behind);
+        registry.register("archive_failing", "1 while the archive cannot be written", self.failing);
+        registry.register("archive_rollouts", "Rollouts archived since the start", self.rollouts);
+        registry.register("archive_bytes", "Bytes archived since the start", self.bytes);
+        registry.register("archive_missing", "Rollouts that could not be archived", self.missing);
+    }
+}
+
 /// Counts requests; the books are read when somebody looks.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -214,6 +249,7 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     let groups: Family<Column, Gauge> = Family::default();
     let dropped: Family<Dropped, Gauge> = Family::default();
     let pools = Pools::default();
+    let archives = Archives::default();
     let now_secs = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     for yard in app.runs.all() {
         let run = yard.run_name().to_string();
@@ -224,6 +260,9 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
         let (books, (open, posed, ready), replay) = seen.await?;
         if let Some(stats) = replay {
             pools.note(&run, &stats, now_secs);
+        }
+        if let Some(archiver) = app.runs.archiver(&run) {
+            archives.note(&run, &archiver.status());
         }
         let set = |family: &Family<Column, Gauge>, column, value: u64| {
             family.get_or_create(&Column { run: run.clone(), column }).set(value as i64);
@@ -249,6 +288,7 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     registry.register("groups", "Groups waiting for rollouts, and ready to be read", groups);
     registry.register("rollouts_dropped", "Rollouts dropped, by reason", dropped);
     pools.register(&mut registry);
+    archives.register(&mut registry);
 
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)

@@ -3,13 +3,14 @@
 use rollyard_core::ids::RunName;
 use rollyard_core::ledger::Command;
 use rollyard_core::run_config::{ConfigError, RunConfig};
+use rollyard_store::archive::{ArchiveError, ArchiveSettings, Archiver};
 use rollyard_store::log::{DirLock, LogError};
-use rollyard_store::yard::{self, Yard, YardError};
+use rollyard_store::yard::{self, Hold, Yard, YardError};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 /// The run that slime's calls mean when they name none.
@@ -25,6 +26,8 @@ pub enum RunError {
     Yard { run: String, cause: YardError },
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error("run {run:?} cannot be archived: {cause}")]
+    Archive { run: String, cause: ArchiveError },
     #[error("the data folder cannot be used: {cause}: {}", .path.display())]
     Folder { path: PathBuf, cause: io::Error },
 }
@@ -34,6 +37,10 @@ pub enum RunError {
 pub struct Runs {
     dir: PathBuf,
     defaults: RunConfig,
+    /// Where rollouts go that leave a run, if they are kept.
+    archive: Option<ArchiveSettings>,
+    /// By run; they go before the runs do.
+    archivers: RwLock<BTreeMap<String, Arc<Archiver>>>,
     open: RwLock<BTreeMap<String, Yard>>,
     /// Held while a run is created, so that two requests do not create the same.
     creating: Mutex<()>,
@@ -47,6 +54,16 @@ impl Runs {
     pub fn open(
         dir: &Path,
         changes: &Map<String, Value>,
+        report: impl FnMut(&str, u64, u64),
+    ) -> Result<Self, RunError> {
+        Self::open_archived(dir, changes, None, report)
+    }
+
+    /// The same, with every run archived.
+    pub fn open_archived(
+        dir: &Path,
+        changes: &Map<String, Value>,
+        archive: Option<ArchiveSettings>,
         mut report: impl FnMut(&str, u64, u64),
     ) -> Result<Self, RunError> {
         let folder = |cause| RunError::Folder { path: dir.to_owned(), cause };
@@ -56,6 +73,8 @@ impl Runs {
         let runs = Self {
             dir: dir.to_owned(),
             defaults,
+            archive,
+            archivers: RwLock::default(),
             open: RwLock::default(),
             creating: Mutex::default(),
             _lock: lock,
@@ -111,8 +130,18 @@ impl Runs {
         Ok(())
     }
 
-    /// Finishes and closes all runs, taking snapshots for a quick start.
+    /// Who archives a run, if it is archived.
+    pub fn archiver(&self, run: &str) -> Option<Arc<Archiver>> {
+        self.archivers.read().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
+    }
+
+    /// Finishes and closes all runs and their archives, taking snapshots for a quick start.
     pub fn close(&self) {
+        let archivers: Vec<_> =
+            self.archivers.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        for archiver in archivers {
+            archiver.stop();
+        }
         for yard in self.all() {
             yard.close();
         }
@@ -127,8 +156,16 @@ impl Runs {
         let started = Instant::now();
         let dir = self.dir.join("runs").join(run.as_str());
         let mut progress = |done, total| report(run.as_str(), done, total);
-        let yard = yard::open(run, &dir, config, &mut progress)
+        let hold =
+            self.archive.as_ref().map_or_else(Hold::none, |settings| Archiver::hold(&dir, settings));
+        let yard = yard::open_held(run, &dir, config, hold.clone(), &mut progress)
             .map_err(|cause| RunError::Yard { run: run.to_string(), cause })?;
+        if let Some(settings) = &self.archive {
+            let archiver = Archiver::start(yard.clone(), &dir, settings, hold)
+                .map_err(|cause| RunError::Archive { run: run.to_string(), cause })?;
+            let mut archivers = self.archivers.write().unwrap_or_else(PoisonError::into_inner);
+            archivers.insert(run.to_string(), Arc::new(archiver));
+        }
         tracing::debug!(%run, secs = started.elapsed().as_secs_f64(), "opened");
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         open.insert(run.to_string(), yard.clone());

@@ -5,6 +5,7 @@
 
 use anyhow::Result;
 use rollyard_server::{RunError, Runs};
+use rollyard_store::archive::ArchiveSettings;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,11 +17,15 @@ use crate::terminal::{ProgressLine, count, size};
 /// How long it took to open each run.
 pub(super) type Took = BTreeMap<String, Duration>;
 
-pub(super) fn open(data: &Path, knobs: &Map<String, Value>) -> Result<(Runs, Took), RunError> {
+pub(super) fn open(
+    data: &Path,
+    knobs: &Map<String, Value>,
+    archive: Option<ArchiveSettings>,
+) -> Result<(Runs, Took), RunError> {
     let mut line = ProgressLine::new();
     let mut took = Took::new();
     let mut run_since = Instant::now();
-    let runs = Runs::open(data, knobs, |run, done, total| {
+    let runs = Runs::open_archived(data, knobs, archive, |run, done, total| {
         let is_new = !took.contains_key(run);
         if is_new && !took.is_empty() {
             // Runs are opened one after another, and this one has only begun to be read.

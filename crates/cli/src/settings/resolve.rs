@@ -2,9 +2,11 @@
 
 use rollyard_core::run_config::{ConfigError, RunConfig};
 use rollyard_server::CompressAnswers;
+use rollyard_store::archive::{ArchiveSettings, Format, host_name};
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::table::{Section, Setting, settings};
@@ -57,6 +59,8 @@ pub(crate) struct Serving {
     pub(crate) data: PathBuf,
     pub(crate) log_level: LevelFilter,
     pub(crate) server: rollyard_server::Settings,
+    /// Where rollouts are kept, if anywhere.
+    pub(crate) archive: Option<ArchiveSettings>,
     /// The knobs that were given; the default run keeps its own where none was.
     pub(crate) knobs: Map<String, Value>,
     /// The same once more, for showing.
@@ -78,6 +82,7 @@ impl Serving {
             listen,
             data: PathBuf::from(picked.text("data")?),
             log_level: picked.log_level()?,
+            archive: picked.archive()?,
             server,
             knobs,
             resolved: picked.0,
@@ -193,6 +198,57 @@ impl Picked {
             compress_answers: self.compress_answers()?,
             ..rollyard_server::Settings::default()
         })
+    }
+
+    fn archive(&self) -> Result<Option<ArchiveSettings>, SettingsError> {
+        const PLACE: &str = "a folder, or s3://bucket/prefix, gs://bucket/prefix or az://container/prefix";
+        let formats = match self.text("archive_format")?.as_str() {
+            "jsonl" => vec![Format::Jsonl],
+            "parquet" => vec![Format::Parquet],
+            "both" => vec![Format::Jsonl, Format::Parquet],
+            _ => return Err(self.get("archive_format").invalid("\"jsonl\", \"parquet\" or \"both\"")),
+        };
+        let number = |name: &str, expected: &str| -> Result<Option<f64>, SettingsError> {
+            let resolved = self.get(name);
+            let number = match &resolved.value {
+                Value::Null => return Ok(None),
+                Value::String(text) => text.trim().parse().ok(),
+                value => value.as_f64(),
+            };
+            let fits = number.filter(|number| (1e-3..=1e9).contains(number));
+            fits.map(Some).ok_or_else(|| resolved.invalid(expected))
+        };
+        let roll_mb = number("archive_roll_mb", "a number of megabytes above 0")?;
+        let roll_secs = number("archive_roll_seconds", "a number of seconds above 0")?;
+        let with_tokens = self.flag("archive_tokens")?;
+        let worker = self.optional_text("archive_worker")?;
+        if worker.as_deref().is_some_and(|worker| worker.trim().is_empty()) {
+            return Err(self.get("archive_worker").invalid("a name"));
+        }
+        let Some(place) = self.optional_text("archive")? else { return Ok(None) };
+        let scheme = place.split_once("://").map(|(scheme, _)| scheme);
+        let is_known = scheme.is_none_or(|scheme| ["s3", "gs", "az", "file"].contains(&scheme));
+        if place.trim().is_empty() || !is_known {
+            return Err(self.get("archive").invalid(PLACE));
+        }
+        Ok(Some(ArchiveSettings {
+            place,
+            formats,
+            with_tokens,
+            roll_bytes: roll_mb.map(|mb| (mb * 1e6) as u64),
+            roll_after: roll_secs.map(Duration::from_secs_f64),
+            worker: worker.unwrap_or_else(host_name),
+        }))
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, SettingsError> {
+        let resolved = self.get(name);
+        match &resolved.value {
+            Value::Bool(truth) => Ok(*truth),
+            Value::String(text) if text == "true" => Ok(true),
+            Value::String(text) if text == "false" => Ok(false),
+            _ => Err(resolved.invalid("true or false")),
+        }
     }
 
     fn token(&self) -> Result<Option<String>, SettingsError> {

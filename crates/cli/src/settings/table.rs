@@ -127,6 +127,42 @@ pub(crate) fn settings() -> Vec<Setting> {
             "Compress answers for clients that accept it: `remote`, `always` or `never`",
         ),
         server(
+            "archive",
+            "PLACE",
+            Value::Null,
+            "Folder, or s3://bucket/prefix, that every rollout and what became of it is kept in; nothing is kept if not set",
+        ),
+        server(
+            "archive_format",
+            "FORMAT",
+            json!("jsonl"),
+            "What it is kept as: `jsonl` (for the viewer), `parquet` (for DuckDB, Spark and Trino) or `both`",
+        ),
+        server(
+            "archive_tokens",
+            "BOOL",
+            json!(false),
+            "Whether token ids, log-probabilities and loss masks are archived too",
+        ),
+        server(
+            "archive_roll_mb",
+            "MB",
+            Value::Null,
+            "Size at which a file of the archive is finished; 256 for JSONL on a disk, else 64, if not set",
+        ),
+        server(
+            "archive_roll_seconds",
+            "SECONDS",
+            Value::Null,
+            "Age at which a file of the archive is finished; 3600 for JSONL on a disk, else 300, if not set",
+        ),
+        server(
+            "archive_worker",
+            "NAME",
+            Value::Null,
+            "Name that this server's files in the archive begin with; the machine's if not set",
+        ),
+        server(
             "log_level",
             "LEVEL",
             json!("info"),

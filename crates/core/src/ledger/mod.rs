@@ -50,7 +50,7 @@ mod tests;
 pub use books::Books;
 pub use command::{Command, Draw, LeaseTerms, Refusal, Want};
 pub use decide::Events;
-pub use event::{Event, decode_events, encode_events};
+pub use event::{Admitted, Event, decode_events, encode_events};
 pub use group::{Group, GroupStatus, Rollout, Uid};
 pub use lease::{Ending, Lease, LeaseStatus, Pick, Sample};
 pub use note::{Generator, GeneratorState};

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rollyard_core::ids::RunName;
 use rollyard_core::ledger::{Books, Command, Ledger};
+use rollyard_store::archive::Status;
 use rollyard_store::yard::Yard;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -50,6 +51,29 @@ pub(super) struct RunAnswer {
     books: BooksAnswer,
     /// Who makes its rollouts, once it was started.
     pub(super) generator: Option<GeneratorAnswer>,
+    /// Where its rollouts are kept, if they are.
+    archive: Option<ArchiveAnswer>,
+}
+
+/// How the archive of a run is doing.
+#[derive(Serialize, ToSchema)]
+struct ArchiveAnswer {
+    place: String,
+    /// Everything up to this record of the run's log is archived.
+    archived_seq: u64,
+    /// Records that are not yet; their rollouts stay in the run's folder.
+    behind: u64,
+    /// Rollouts that had left the run before it was archived, or were damaged.
+    missing: u64,
+    /// Why it is not getting on.
+    error: Option<String>,
+}
+
+impl From<Status> for ArchiveAnswer {
+    fn from(status: Status) -> Self {
+        let Status { place, archived_seq, behind, missing, error, .. } = status;
+        Self { place, archived_seq, behind, missing, error }
+    }
 }
 
 /// Where every rollout that was ever admitted is: admitted = held + leased + trained + dropped.
@@ -102,9 +126,11 @@ pub(super) async fn describe(app: &App, yard: &Yard) -> Result<RunAnswer, ApiErr
         commits: ledger.commits().to_vec(),
         books: ledger.books().into(),
         generator: None,
+        archive: None,
     };
     let (mut answer, noted) = yard.ask(|ledger| (look(ledger), Noted::of(ledger))).await?;
     answer.generator = app.generators.describe(&answer.run, noted);
+    answer.archive = app.runs.archiver(&answer.run).map(|archiver| archiver.status().into());
     Ok(answer)
 }
 

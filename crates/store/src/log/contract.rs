@@ -69,6 +69,12 @@ impl Release {
     pub fn segment(&self) -> SegmentNo {
         self.segment
     }
+
+    /// The record by which nothing in the segment was needed any more.
+    #[must_use]
+    pub fn after_seq(&self) -> u64 {
+        self.after_seq
+    }
 }
 
 /// A segment that is kept for the sake of a few payloads.

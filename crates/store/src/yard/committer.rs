@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::answer::YardError;
+use super::hold::Hold;
 use super::{News, Outlets};
 use crate::log::{Commit, KeepSnapshots, LogError, Release};
 
@@ -28,6 +29,9 @@ pub(super) struct Committer<W: Commit, S: KeepSnapshots> {
     pub(super) snapshots: S,
     pub(super) snapshotting: Option<JoinHandle<()>>,
     pub(super) outlets: Outlets,
+    pub(super) hold: Hold,
+    /// Segments that the archive still needs. A crash loses nothing: they are found again.
+    pub(super) held_back: Vec<Release>,
 }
 
 impl<W: Commit, S: KeepSnapshots> Committer<W, S> {
@@ -38,6 +42,7 @@ impl<W: Commit, S: KeepSnapshots> Committer<W, S> {
             answer(failed.clone());
         }
         outcome?;
+        self.hold.note_committed(self.writer.committed_seq());
         for news in work.news {
             let _nobody_listens = self.outlets.news.send(news);
         }
@@ -60,7 +65,14 @@ impl<W: Commit, S: KeepSnapshots> Committer<W, S> {
     }
 
     fn release(&mut self, releases: Vec<Release>) {
-        for release in releases {
+        self.held_back.extend(releases);
+        let archived_seq = self.hold.archived_seq();
+        let (free, held_back) = std::mem::take(&mut self.held_back)
+            .into_iter()
+            .partition(|held| held.after_seq() <= archived_seq);
+        self.held_back = held_back;
+        let free: Vec<Release> = free;
+        for release in free {
             let segment = release.segment();
             match self.writer.release(release) {
                 Ok(bytes) => tracing::debug!(run = %self.run, %segment, bytes, "released consumed payloads"),

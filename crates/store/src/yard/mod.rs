@@ -16,12 +16,14 @@
 mod answer;
 mod committer;
 mod compact;
+mod hold;
 mod open;
 mod sequencer;
 mod waiting;
 
 pub use answer::{Admission, AdmitError, Done, Granted, Submission, YardError};
-pub use open::{Progress, open, open_on};
+pub use hold::Hold;
+pub use open::{Progress, open, open_held, open_held_on, open_on};
 
 use bytes::Bytes;
 use rollyard_core::ids::{LeaseNo, Place, RunName};

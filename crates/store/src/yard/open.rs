@@ -12,6 +12,7 @@ use tokio::sync::{broadcast, watch};
 use super::answer::YardError;
 use super::committer::Committer;
 use super::compact::Compaction;
+use super::hold::Hold;
 use super::sequencer::{Clock, Exit, Sequencer};
 use super::waiting::Waiting;
 use super::{NEWS_KEPT, Outlets, REQUESTS_WAITING_MAX, Request, Yard};
@@ -30,8 +31,19 @@ pub fn open(
     config: &RunConfig,
     progress: Progress<'_>,
 ) -> Result<Yard, YardError> {
+    open_held(run, dir, config, Hold::none(), progress)
+}
+
+/// The same for a run that is archived: payloads stay until the archive has them.
+pub fn open_held(
+    run: &RunName,
+    dir: &Path,
+    config: &RunConfig,
+    hold: Hold,
+    progress: Progress<'_>,
+) -> Result<Yard, YardError> {
     let (dir, name) = (dir.to_owned(), run.clone());
-    open_on(run, config, progress, move || {
+    open_held_on(run, config, hold, progress, move || {
         let opened = log::open(&dir, log::Options::default())?;
         if opened.torn_bytes > 0 {
             // Nobody was told that it had succeeded; a damaged end of the last batch would look the same.
@@ -48,6 +60,17 @@ pub fn open_on<L: Log + 'static>(
     progress: Progress<'_>,
     open_log: impl Fn() -> Result<L, LogError> + Send + 'static,
 ) -> Result<Yard, YardError> {
+    open_held_on(run, config, Hold::none(), progress, open_log)
+}
+
+/// Opens a run that is archived on any log.
+pub fn open_held_on<L: Log + 'static>(
+    run: &RunName,
+    config: &RunConfig,
+    hold: Hold,
+    progress: Progress<'_>,
+    open_log: impl Fn() -> Result<L, LogError> + Send + 'static,
+) -> Result<Yard, YardError> {
     let loaded = load(open_log()?, config, progress)?;
     let (requests, inbox) = flume::bounded(REQUESTS_WAITING_MAX);
     let outlets = Outlets { news: broadcast::Sender::new(NEWS_KEPT), posed: watch::Sender::default() };
@@ -60,6 +83,7 @@ pub fn open_on<L: Log + 'static>(
         to_self: requests.downgrade(),
         outlets: outlets.clone(),
         payloads: Arc::clone(&payloads),
+        hold,
     };
     let thread = std::thread::Builder::new()
         .name(format!("yard {run}"))
@@ -125,6 +149,7 @@ struct Keeper<L: Log, F> {
     to_self: flume::WeakSender<Request>,
     outlets: Outlets,
     payloads: Arc<RwLock<L::Reader>>,
+    hold: Hold,
 }
 
 impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
@@ -155,6 +180,7 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
         let Loaded { ledger, parts, snapshot_seq, fresh } = loaded;
         *self.payloads.write().unwrap_or_else(PoisonError::into_inner) = parts.reader.clone();
         let config = ledger.config().clone();
+        self.hold.note_committed(parts.stager.next_seq() - 1);
         let mut sequencer: Sequencer<L> = Sequencer {
             ledger,
             stager: parts.stager,
@@ -167,6 +193,8 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
                 snapshots: parts.snapshots,
                 snapshotting: None,
                 outlets: self.outlets.clone(),
+                hold: self.hold.clone(),
+                held_back: Vec::new(),
             },
             clock: Clock::start(),
             waiting: Waiting::default(),

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod archive;
+mod archiving;
 mod conformance;
+mod fates;
 mod faults;
 mod faulty;
 mod fixture;
