@@ -41,7 +41,7 @@ impl App {
     pub fn new(runs: Arc<Runs>, settings: Settings, stopping: CancellationToken) -> Self {
         let settings = Arc::new(settings);
         let generators = Generators::new(Arc::clone(&settings), stopping.clone());
-        let views = Views::new(runs.dir(), Arc::clone(&settings), stopping.clone());
+        let views = Views::new(&runs, Arc::clone(&settings), stopping.clone());
         Self { runs, settings, metrics: Arc::default(), generators, views, stopping }
     }
 

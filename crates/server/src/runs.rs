@@ -104,6 +104,11 @@ impl Runs {
         self.open.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
+    /// Where the runs are archived, if they are.
+    pub fn archive(&self) -> Option<&ArchiveSettings> {
+        self.archive.as_ref()
+    }
+
     /// The data folder.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -156,8 +161,7 @@ impl Runs {
         let started = Instant::now();
         let dir = self.dir.join("runs").join(run.as_str());
         let mut progress = |done, total| report(run.as_str(), done, total);
-        let hold =
-            self.archive.as_ref().map_or_else(Hold::none, |settings| Archiver::hold(&dir, settings));
+        let hold = self.archive.as_ref().map_or_else(Hold::none, |settings| Archiver::hold(&dir, settings));
         let yard = yard::open_held(run, &dir, config, hold.clone(), &mut progress)
             .map_err(|cause| RunError::Yard { run: run.to_string(), cause })?;
         if let Some(settings) = &self.archive {

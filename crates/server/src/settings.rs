@@ -15,8 +15,6 @@ pub struct Settings {
     pub roots: Vec<PathBuf>,
     /// Prefixes of buckets, as `s3://bucket/prefix`, that a view may read besides `roots`.
     pub buckets: Vec<String>,
-    /// Where the server archives its runs: a folder or `s3://bucket/prefix`, with one folder for each run.
-    pub archive_root: Option<String>,
     /// Where the summaries of views are kept; the user's cache folder if left out.
     pub cache: Option<PathBuf>,
     /// Who grades rollouts, if anybody does.
@@ -89,7 +87,6 @@ impl Default for Settings {
             hosts: Vec::new(),
             roots: Vec::new(),
             buckets: Vec::new(),
-            archive_root: None,
             cache: None,
             grader: None,
             task_types: Vec::new(),

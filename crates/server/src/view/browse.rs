@@ -10,7 +10,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Params, blocking};
-use super::place;
 use super::search::flag;
 use crate::App;
 use crate::error::{ApiError, ErrorAnswer};
@@ -64,13 +63,13 @@ async fn browse(
     Params(asked): Params<BrowseAsked>,
 ) -> Result<Json<BrowseAnswer>, ApiError> {
     if asked.place.is_empty() {
-        let mut folders = place::roots(&app.settings);
-        if place::archive_root(&app.settings).is_some() {
+        let mut folders = app.views.reach.roots.clone();
+        if app.views.reach.has_archive() {
             folders.extend(app.runs.all().iter().map(|yard| format!("yard://{}", yard.run_name())));
         }
         return Ok(Json(BrowseAnswer { place: None, folders, files: Vec::new(), size_bytes: 0 }));
     }
-    let place = place::resolve(&app.settings, &asked.place)?;
+    let place = app.views.reach.resolve(&asked.place)?;
     let depth = if asked.recursive { Depth::All } else { Depth::One };
     let views = Arc::clone(&app.views);
     blocking(move || {

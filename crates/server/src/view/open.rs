@@ -78,6 +78,8 @@ struct HealthAnswer {
     odd: u64,
     dead_groups: u64,
     groups: u64,
+    /// Files whose last line is still being written.
+    half_written: u64,
     unread_files: Vec<UnreadFile>,
 }
 
@@ -89,11 +91,32 @@ struct UnreadFile {
 
 impl From<Health> for HealthAnswer {
     fn from(health: Health) -> Self {
-        let Health { rows, bad_rows, copies, unclosed, truncated, odd, dead_groups, groups, unread_files } =
-            health;
+        let Health {
+            rows,
+            bad_rows,
+            copies,
+            unclosed,
+            truncated,
+            odd,
+            dead_groups,
+            groups,
+            half_written,
+            unread_files,
+        } = health;
         let unread_files =
             unread_files.into_iter().map(|(file, reason)| UnreadFile { file, reason }).collect();
-        Self { rows, bad_rows, copies, unclosed, truncated, odd, dead_groups, groups, unread_files }
+        Self {
+            rows,
+            bad_rows,
+            copies,
+            unclosed,
+            truncated,
+            odd,
+            dead_groups,
+            groups,
+            half_written,
+            unread_files,
+        }
     }
 }
 

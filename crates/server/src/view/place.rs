@@ -4,46 +4,66 @@
 
 use axum::http::StatusCode;
 use rollyard_core::ids::RunName;
+use rollyard_store::archive::{ArchiveSettings, Format};
 use rollyard_store::places::{Places, Roots};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::ApiError;
 use crate::settings::Settings;
 
-/// Everything this server may show, as it was named.
-pub(super) fn roots(settings: &Settings) -> Vec<String> {
-    let folders = settings.roots.iter().map(|root| root.display().to_string());
-    folders.chain(settings.buckets.iter().cloned()).chain(archive_root(settings)).collect()
+/// What this server may show.
+#[derive(Debug)]
+pub(super) struct Reach {
+    /// Folders and buckets, as they were named.
+    pub(super) roots: Vec<String>,
+    archive: Option<ArchiveSettings>,
 }
 
-/// Where the runs of this server are archived.
-pub(super) fn archive_root(settings: &Settings) -> Option<String> {
-    settings.archive_root.clone()
-}
+impl Reach {
+    pub(super) fn new(settings: &Settings, archive: Option<ArchiveSettings>) -> Self {
+        let folders = settings.roots.iter().map(|root| root.display().to_string());
+        let archived = archive.as_ref().map(|archive| archive.place.clone());
+        let roots = folders.chain(settings.buckets.iter().cloned()).chain(archived).collect();
+        Self { roots, archive }
+    }
 
-pub(super) fn places(settings: &Settings) -> Places {
-    Places::new(Roots::Only(roots(settings)))
-}
+    pub(super) fn places(&self) -> Places {
+        Places::new(Roots::Only(self.roots.clone()))
+    }
 
-/// The same place for everybody who names it: absolute, and without the words that only this server knows.
-pub(super) fn resolve(settings: &Settings, said: &str) -> Result<String, ApiError> {
-    let said = said.trim();
-    if let Some(run) = said.strip_prefix("yard://") {
-        let run = RunName::try_from(run.trim_end_matches('/'))?;
-        let Some(root) = archive_root(settings) else {
+    pub(super) fn has_archive(&self) -> bool {
+        self.archive.is_some()
+    }
+
+    /// The same place for everybody who names it: absolute, and without the words that only this server knows.
+    pub(super) fn resolve(&self, said: &str) -> Result<String, ApiError> {
+        let said = said.trim();
+        if let Some(run) = said.strip_prefix("yard://") {
+            return self.archive_of(&RunName::try_from(run.trim_end_matches('/'))?);
+        }
+        if said.is_empty() || said.contains("://") || said.contains('\0') {
+            return Ok(said.to_owned());
+        }
+        let absolute = std::path::absolute(said).map(|path| path.display().to_string());
+        Ok(absolute.unwrap_or_else(|_| said.to_owned()))
+    }
+
+    fn archive_of(&self, run: &RunName) -> Result<String, ApiError> {
+        let Some(archive) = &self.archive else {
             let message = format!(
                 "run {:?} cannot be viewed, because its rollouts are not archived; start the server with --archive DIR",
                 run.as_str()
             );
             return Err(ApiError::new(StatusCode::CONFLICT, "no_archive", message));
         };
-        return resolve(settings, &format!("{}/{run}", root.trim_end_matches('/')));
+        let root = archive.place.trim_end_matches('/');
+        // Where there are both, JSONL has the same rollouts sooner.
+        if archive.formats.contains(&Format::Jsonl) {
+            self.resolve(&format!("{root}/{run}"))
+        } else {
+            self.resolve(&format!("{root}/rollouts/run={run}"))
+        }
     }
-    if said.is_empty() || said.contains("://") || said.contains('\0') {
-        return Ok(said.to_owned());
-    }
-    let absolute = std::path::absolute(said).map(|path| path.display().to_string());
-    Ok(absolute.unwrap_or_else(|_| said.to_owned()))
 }
 
 /// Names a view by its places, so that the same places are the same view on every day.
@@ -62,14 +82,18 @@ mod tests {
 
     #[test]
     fn a_run_is_looked_for_in_the_archive_only() {
-        let archived = Settings { archive_root: Some("/arch/".to_owned()), ..Settings::default() };
-        assert_eq!(resolve(&archived, "yard://exp-1").unwrap(), "/arch/exp-1");
-        for (settings, said, code) in [
-            (&Settings::default(), "yard://exp-1", "no_archive"),
+        let archive = ArchiveSettings::new("/arch/");
+        let parquet = ArchiveSettings { formats: vec![Format::Parquet], ..archive.clone() };
+        let reach = |archive| Reach::new(&Settings::default(), archive);
+        let archived = reach(Some(archive));
+        assert_eq!(archived.resolve("yard://exp-1").unwrap(), "/arch/exp-1");
+        assert_eq!(reach(Some(parquet)).resolve("yard://exp-1").unwrap(), "/arch/rollouts/run=exp-1");
+        for (reach, said, code) in [
+            (&reach(None), "yard://exp-1", "no_archive"),
             (&archived, "yard://../etc", "bad_run_name"),
             (&archived, "yard://", "bad_run_name"),
         ] {
-            assert_eq!(resolve(settings, said).unwrap_err().code, code, "{said}");
+            assert_eq!(reach.resolve(said).unwrap_err().code, code, "{said}");
         }
     }
 

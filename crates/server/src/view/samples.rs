@@ -26,7 +26,6 @@ use utoipa_axum::routes;
 use super::answer::{Params, blocking};
 use super::browse::FileAnswer;
 use super::indexing::View;
-use super::place;
 use super::search::flag;
 use crate::App;
 use crate::error::{ApiError, ErrorAnswer};
@@ -173,7 +172,7 @@ async fn files(
     State(app): State<App>,
     Params(asked): Params<FilesAsked>,
 ) -> Result<Json<FilesAnswer>, ApiError> {
-    let places = if asked.path.is_empty() { place::roots(&app.settings) } else { vec![asked.path] };
+    let places = if asked.path.is_empty() { app.views.reach.roots.clone() } else { vec![asked.path] };
     list(app, places, asked.recursive).await
 }
 
@@ -195,7 +194,7 @@ async fn list(app: App, places: Vec<String>, is_recursive: bool) -> Result<Json<
     blocking(move || {
         let mut answer = FilesAnswer { files: Vec::new(), folders: Vec::new() };
         for said in &places {
-            let listing = views.places.browse(&place::resolve(&views.settings, said)?, depth)?;
+            let listing = views.places.browse(&views.reach.resolve(said)?, depth)?;
             answer.files.extend(listing.files.into_iter().map(FileAnswer::from));
             answer.folders.extend(listing.folders);
         }
@@ -245,7 +244,7 @@ async fn contents(
     if asked.path.is_empty() {
         return Err(ApiError::wrong_field("path", "missing", "a file; /api/files lists them"));
     }
-    let place = place::resolve(&app.settings, &asked.path)?;
+    let place = app.views.reach.resolve(&asked.path)?;
     stream(app, place, asked).await
 }
 
@@ -257,7 +256,7 @@ async fn contents_of(
     Path(path): Path<String>,
     Params(asked): Params<ContentsAsked>,
 ) -> Result<Response, ApiError> {
-    let place = place::resolve(&app.settings, &place_of_path(&app, &path))?;
+    let place = app.views.reach.resolve(&place_of_path(&app, &path))?;
     stream(app, place, asked).await
 }
 

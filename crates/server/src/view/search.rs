@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{Stream, StreamExt};
-use rollyard_store::query::{Found, Hit, Pattern, Scanned};
+use rollyard_store::query::{Found, Hit, Pattern, Scanned, Wanted};
 use rollyard_store::records::Channel;
 use rusqlite::Connection;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -61,8 +61,15 @@ struct SearchAsked {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ManyAsked {
-    /// All of them have to be found.
-    patterns: Vec<PatternAsked>,
+    /// A rollout has to have all of these.
+    #[serde(default)]
+    all: Vec<PatternAsked>,
+    /// And one of these, if there are any.
+    #[serde(default)]
+    any: Vec<PatternAsked>,
+    /// And none of these.
+    #[serde(default)]
+    none: Vec<PatternAsked>,
     #[serde(default)]
     filter: String,
     #[serde(default = "hits_max")]
@@ -143,12 +150,32 @@ pub(super) fn channels(names: &[String]) -> Result<Vec<Channel>, ApiError> {
     names.iter().filter(|name| *name != "all").map(channel).collect()
 }
 
-fn pattern(asked: PatternAsked) -> Result<Pattern, ApiError> {
+fn pattern(asked: PatternAsked) -> Result<Wanted, ApiError> {
     if asked.text.is_empty() {
         return Err(ApiError::wrong_field("text", "empty", "at least one character"));
     }
+    if asked.regex
+        && let Err(error) = regex::Regex::new(&asked.text)
+    {
+        let message = format!("{:?} is not a regular expression: {error}", asked.text);
+        return Err(ApiError { field: Some("text".to_owned()), ..ApiError::bad("bad_regex", message) });
+    }
     let channels = channels(&asked.channels)?;
-    Ok(Pattern { text: asked.text, is_regex: asked.regex, ignore_case: !asked.case, channels })
+    Ok(Wanted::Has(Pattern { text: asked.text, is_regex: asked.regex, ignore_case: !asked.case, channels }))
+}
+
+impl ManyAsked {
+    fn wanted(self) -> Result<Wanted, ApiError> {
+        let patterns =
+            |asked: Vec<PatternAsked>| asked.into_iter().map(pattern).collect::<Result<Vec<_>, _>>();
+        let mut all = patterns(self.all)?;
+        let any = patterns(self.any)?;
+        if !any.is_empty() {
+            all.push(Wanted::Any(any));
+        }
+        all.extend(patterns(self.none)?.into_iter().map(|none| Wanted::Not(Box::new(none))));
+        Ok(Wanted::All(all))
+    }
 }
 
 /// Look through the bodies of a filter's rows: events `hit`, `progress`, then `done` or `error`. Closing the
@@ -161,11 +188,11 @@ async fn search(
     Params(asked): Params<SearchAsked>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let SearchAsked { text, regex, case, channel, filter, limit } = asked;
-    let patterns = vec![PatternAsked { text, regex, case, channels: words(&channel) }];
-    stream(&app, view, ManyAsked { patterns, filter, limit }).await
+    let all = vec![PatternAsked { text, regex, case, channels: words(&channel) }];
+    stream(&app, view, ManyAsked { all, any: Vec::new(), none: Vec::new(), filter, limit }).await
 }
 
-/// The same with several patterns, which a rollout has to have all of.
+/// The same with several patterns: all of some, one of some, none of some.
 #[utoipa::path(post, path = "/{view}/search", tag = "view", params(("view" = String, Path)), request_body = ManyAsked,
     responses((status = 200, content_type = "text/event-stream", body = HitAnswer), (status = 400, body = ErrorAnswer)))]
 async fn search_by_post(
@@ -181,22 +208,18 @@ async fn stream(
     view: Arc<View>,
     asked: ManyAsked,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, ApiError> {
-    if asked.patterns.is_empty() {
-        return Err(ApiError::wrong_field("patterns", "[]", "at least one pattern"));
+    if asked.all.is_empty() && asked.any.is_empty() {
+        return Err(ApiError::wrong_field("all", "[]", "at least one pattern, here or in any"));
     }
     if !(1..=HITS_MAX).contains(&asked.limit) {
         return Err(ApiError::wrong_field("limit", asked.limit, &format!("1 to {HITS_MAX}")));
     }
-    let patterns: Result<Vec<Pattern>, ApiError> = asked.patterns.into_iter().map(pattern).collect();
-    let mut scan = Scan { view, filter: asked.filter, patterns: patterns?, limit: asked.limit, told: 0 };
+    let (filter, limit) = (asked.filter.clone(), asked.limit);
+    let wanted = asked.wanted()?;
+    let mut scan = Scan { view, filter, wanted, limit, told: 0 };
     // What cannot be searched for is said as an answer, not in the middle of a stream.
-    let checked = Arc::clone(&scan.view);
-    let (filter, patterns) = (scan.filter.clone(), scan.patterns.clone());
-    blocking(move || {
-        checked.query.check(&filter)?;
-        patterns.iter().try_for_each(check_regex)
-    })
-    .await?;
+    let (checked, filter) = (Arc::clone(&scan.view), scan.filter.clone());
+    blocking(move || Ok(checked.query.check(&filter)?)).await?;
     let (sender, events) = mpsc::channel(WAITING_MAX);
     tokio::task::spawn_blocking(move || {
         let last = match scan.run(&sender) {
@@ -210,20 +233,10 @@ async fn stream(
     Ok(Sse::new(told).keep_alive(KeepAlive::default()))
 }
 
-fn check_regex(pattern: &Pattern) -> Result<(), ApiError> {
-    if !pattern.is_regex {
-        return Ok(());
-    }
-    regex::Regex::new(&pattern.text).map(drop).map_err(|error| {
-        let message = format!("{:?} is not a regular expression: {error}", pattern.text);
-        ApiError { field: Some("text".to_owned()), ..ApiError::bad("bad_regex", message) }
-    })
-}
-
 struct Scan {
     view: Arc<View>,
     filter: String,
-    patterns: Vec<Pattern>,
+    wanted: Wanted,
     limit: u64,
     told: u64,
 }
@@ -233,8 +246,8 @@ impl Scan {
         let connection = self.view.catalog().connect()?;
         let mut broken = None;
         let view = Arc::clone(&self.view);
-        let (filter, patterns) = (self.filter.clone(), self.patterns.clone());
-        let scanned = view.query.search(&filter, &patterns, &mut |found| {
+        let (filter, wanted) = (self.filter.clone(), self.wanted.clone());
+        let scanned = view.query.search_for(&filter, &wanted, &mut |found| {
             let told = match found {
                 Found::Progress(scanned) => Ok(event("progress", &ScannedAnswer::of(scanned, false))),
                 Found::Hit(hit) => self.hit(&connection, hit),

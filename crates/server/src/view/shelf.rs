@@ -11,7 +11,7 @@ use rollyard_store::places::Places;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,11 +20,12 @@ use super::answer::blocking;
 use super::grade::Jobs;
 use super::indexing::View;
 use super::notes::Notes;
-use super::place;
+use super::place::{self, Reach};
 use super::saved::Saved;
 use super::sidecar::{Sidecar, Told};
 use crate::App;
 use crate::error::ApiError;
+use crate::runs::Runs;
 use crate::settings::Settings;
 
 /// Columns of a million rollouts take some hundred megabytes.
@@ -36,6 +37,7 @@ const PLACES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Views {
     pub(super) settings: Arc<Settings>,
+    pub(super) reach: Reach,
     pub(super) places: Places,
     pub(super) notes: Notes,
     pub(super) saved: Saved,
@@ -66,10 +68,12 @@ struct Shelved {
 }
 
 impl Views {
-    pub(crate) fn new(data: &Path, settings: Arc<Settings>, stopping: CancellationToken) -> Arc<Self> {
-        let dir = data.join("view");
+    pub(crate) fn new(runs: &Runs, settings: Arc<Settings>, stopping: CancellationToken) -> Arc<Self> {
+        let dir = runs.dir().join("view");
+        let reach = Reach::new(&settings, runs.archive().cloned());
         Arc::new(Self {
-            places: place::places(&settings),
+            places: reach.places(),
+            reach,
             notes: Notes::new(&dir),
             saved: Saved::new(&dir),
             jobs: Jobs::new(&dir),
@@ -100,7 +104,7 @@ impl Views {
             return Err(ApiError::wrong_field("places", format_args!("a list of {}", said.len()), &message));
         }
         let resolved: Result<Vec<String>, ApiError> =
-            said.iter().map(|place| place::resolve(&self.settings, place)).collect();
+            said.iter().map(|place| self.reach.resolve(place)).collect();
         let mut places = resolved?;
         places.sort_unstable();
         places.dedup();
