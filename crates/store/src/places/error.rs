@@ -1,5 +1,8 @@
 //! Why a place could not be read or written, in words that tell what to do next.
 
+/// How many names an error about a missing one shows.
+const NAMES_SHOWN: usize = 8;
+
 /// What went wrong, with the place last.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
@@ -65,5 +68,17 @@ impl PlaceError {
             }
             _ => Self::Io { what, why: error.to_string(), place },
         }
+    }
+}
+
+/// What a folder has, for an error about a name that it does not have.
+pub(super) fn in_words(mut names: Vec<String>) -> String {
+    names.sort();
+    let more = names.len().saturating_sub(NAMES_SHOWN);
+    names.truncate(NAMES_SHOWN);
+    match (names.is_empty(), more) {
+        (true, _) => "the folder is empty".to_owned(),
+        (false, 0) => format!("in the folder there are: {}", names.join(", ")),
+        (false, more) => format!("in the folder there are: {} and {more} more", names.join(", ")),
     }
 }

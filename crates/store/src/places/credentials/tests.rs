@@ -4,6 +4,9 @@ use super::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Files with their text, or variables with their values.
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
 struct Home {
     folder: tempfile::TempDir,
 }
@@ -48,7 +51,7 @@ fn the_first_source_that_has_keys_is_used_and_named() {
     let profile = |name| [("AWS_PROFILE", name)];
     let token = [("AWS_WEB_IDENTITY_TOKEN_FILE", "/t"), ("AWS_ROLE_ARN", "r")];
     #[rustfmt::skip]
-    let cases: [(&[(&str, &str)], &[(&str, &str)], &str); 11] = [
+    let cases: [(Pairs<'_>, Pairs<'_>, &str); 11] = [
         (&all, &KEYS, "the environment (AWS_ACCESS_KEY_ID)"),
         (&all, &[], "~/.env (AWS_ACCESS_KEY_ID)"),
         (&[credentials, config], &[], "the profile `default` (~/.aws/credentials)"),
@@ -71,7 +74,7 @@ fn every_source_that_was_tried_is_named_with_what_it_lacked() {
     let off = ("AWS_EC2_METADATA_DISABLED", "true");
     let half = ("AWS_ACCESS_KEY_ID", "id");
     #[rustfmt::skip]
-    let cases: [(&[(&str, &str)], &[(&str, &str)], &[&str]); 4] = [
+    let cases: [(Pairs<'_>, Pairs<'_>, &[&str]); 4] = [
         (&[], &[off], &[
             "the environment (AWS_ACCESS_KEY_ID is not set)",
             "~/.env (no such file)",
@@ -103,7 +106,7 @@ fn every_source_that_was_tried_is_named_with_what_it_lacked() {
 fn region_and_endpoint_come_from_the_nearest() {
     let home = Home::with(&[(".env", "AWS_ENDPOINT_URL=http://of-dotenv"), (".aws/config", CONFIG)]);
     let no_dotenv = Home::with(&[(".aws/config", CONFIG)]);
-    let cases: [(&Home, &[(&str, &str)], &str, &str); 4] = [
+    let cases: [(&Home, Pairs<'_>, &str, &str); 4] = [
         (&no_dotenv, &[], "eu-north-1", "http://of-config"),
         (&home, &[], "eu-north-1", "http://of-dotenv"),
         (&home, &[("AWS_REGION", "x"), ("AWS_ENDPOINT_URL", "http://of-env")], "x", "http://of-env"),

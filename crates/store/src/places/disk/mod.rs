@@ -7,7 +7,7 @@ mod read;
 mod walk;
 mod write;
 
-use super::error::PlaceError;
+use super::error::{PlaceError, in_words};
 use super::pattern::{Pattern, can_hold_rollouts};
 use super::roots::Roots;
 use super::{Depth, FileInfo, Listing, ReadAt, Upload};
@@ -18,9 +18,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use walk::Walk;
-
-/// How many names an error about a missing one shows.
-const NAMES_SHOWN: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Disk<'a> {
@@ -105,30 +102,26 @@ impl Disk<'_> {
         match path.canonicalize() {
             Ok(real) => self.roots.admit_real(&real).map(|()| real),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Err(PlaceError::NotFound { near: self.near(path), place: path.display().to_string() })
+                Err(PlaceError::NotFound { near: self.near(path)?, place: path.display().to_string() })
             }
             Err(error) => Err(PlaceError::disk("find the file", &error, path)),
         }
     }
 
-    /// What there is instead of a path.
-    fn near(&self, path: &Path) -> String {
-        if let Ok(target) = fs::read_link(path) {
-            return format!("it is a link to {}, which is not there", target.display());
-        }
-        for folder in path.ancestors().skip(1) {
-            let Ok(real) = folder.canonicalize() else { continue };
-            if self.roots.admit_real(&real).is_err() {
-                break;
-            }
-            return format!("{} ({})", self.names_in(&real), real.display());
-        }
-        "nor is there a folder for it".to_owned()
+    /// What there is instead of a path. Behind a link that leads out, nobody learns what there is not either.
+    fn near(&self, path: &Path) -> Result<String, PlaceError> {
+        let above = path.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
+        let Some(above) = above else { return Ok("nor is there a folder for it".to_owned()) };
+        self.roots.admit_real(&above)?;
+        Ok(match fs::read_link(path) {
+            Ok(target) => format!("it is a link to {}, which is not there", target.display()),
+            Err(_) => format!("{} ({})", self.names_in(&above), above.display()),
+        })
     }
 
     fn names_in(&self, folder: &Path) -> String {
         let Ok(entries) = fs::read_dir(folder) else { return "its folder cannot be listed".to_owned() };
-        let mut names: Vec<String> = entries
+        let names = entries
             .flatten()
             .map(|entry| {
                 let slash = if entry.path().is_dir() { "/" } else { "" };
@@ -136,14 +129,7 @@ impl Disk<'_> {
             })
             .filter(|name| !name.starts_with('.'))
             .collect();
-        names.sort();
-        let more = names.len().saturating_sub(NAMES_SHOWN);
-        names.truncate(NAMES_SHOWN);
-        match (names.is_empty(), more) {
-            (true, _) => "the folder is empty".to_owned(),
-            (false, 0) => format!("in the folder there are: {}", names.join(", ")),
-            (false, more) => format!("in the folder there are: {} and {more} more", names.join(", ")),
-        }
+        in_words(names)
     }
 
     /// Nothing if the path is no glob.

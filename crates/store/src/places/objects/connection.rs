@@ -150,7 +150,11 @@ fn s3(
         builder = builder.with_endpoint(endpoint.trim_end_matches('/'));
         builder = if is_plain { builder.with_allow_http(true) } else { builder };
     }
-    let source = found.source.clone();
+    let source = match found.how {
+        // Nobody chose it: should it fail, the others are of interest.
+        How::Instance => format!("{} (tried before: {})", found.source, found.tried.join(", ")),
+        _ => found.source.clone(),
+    };
     builder =
         sign(builder, found, runtime).map_err(|why| PlaceError::Denied { why, place: address.url() })?;
     Ok((builder.with_bucket_name(&address.bucket), source))

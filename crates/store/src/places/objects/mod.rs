@@ -8,7 +8,7 @@ mod told;
 mod upload;
 
 use super::address::ObjectAddress;
-use super::error::PlaceError;
+use super::error::{PlaceError, in_words};
 use super::pattern::{Pattern, can_hold_rollouts, is_hidden};
 use super::roots::Roots;
 use super::{Depth, FileInfo, Listing, ReadAt, Upload};
@@ -20,9 +20,6 @@ use object_store::{GetOptions, ListResult, ObjectMeta, ObjectStoreExt};
 use std::ops::Range;
 use std::sync::Arc;
 use told::told;
-
-/// How many names an error about a missing one shows.
-const NAMES_SHOWN: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Objects<'a> {
@@ -178,15 +175,7 @@ impl Objects<'_> {
         let Ok(found) = self.list_all(folder, Depth::One) else { return nothing() };
         let files = found.objects.iter().filter_map(|object| object.location.filename()).map(str::to_owned);
         let folders = found.common_prefixes.iter().filter_map(|path| path.filename());
-        let mut names: Vec<_> = folders.map(|name| format!("{name}/")).chain(files).collect();
-        names.sort();
-        let more = names.len().saturating_sub(NAMES_SHOWN);
-        names.truncate(NAMES_SHOWN);
-        match (names.is_empty(), more) {
-            (true, _) => "the folder is empty".to_owned(),
-            (false, 0) => format!("in the folder there are: {}", names.join(", ")),
-            (false, more) => format!("in the folder there are: {} and {more} more", names.join(", ")),
-        }
+        in_words(folders.map(|name| format!("{name}/")).chain(files).collect())
     }
 }
 
