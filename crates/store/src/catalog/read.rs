@@ -36,6 +36,13 @@ struct Batch {
     rows: Vec<Bytes>,
 }
 
+impl Shared {
+    /// The catalog is another file now.
+    pub(crate) fn forget(&self) {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
 /// Where a row lies.
 #[derive(Debug)]
 struct Spot {
@@ -117,6 +124,10 @@ fn spot(connection: &Connection, row: RowNo) -> rusqlite::Result<Option<Spot>> {
 }
 
 fn open(catalog: &Catalog, key: &str, url: &str) -> Result<Arc<dyn ReadAt>, PlaceError> {
+    // While a file is being indexed it has no stamp, and nothing tells it from the one before.
+    if key.starts_with(' ') {
+        return catalog.places.open(url);
+    }
     let mut files = catalog.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(file) = files.get(key) {
         return Ok(Arc::clone(file));
