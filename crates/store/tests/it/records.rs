@@ -96,7 +96,7 @@ fn odd_rows_are_rows() {
             "verl",
             b"{\"input\": \"q\", \"output\": \"<think>a</think>b\", \"gts\": \"42\", \"score\": 1.0}".to_vec(),
             "step, reward, turns, prompt_chars, response_chars, extra",
-            "120 1.0 1 1 17 {\"gts\":\"42\"}",
+            "120 1.0 1 1 17 {\"gts\":\"42\",\"score\":1.0}",
         ),
         (
             "slime",
