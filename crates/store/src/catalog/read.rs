@@ -22,7 +22,7 @@ const MMAP_BYTES: i64 = 1 << 30;
 
 /// What the clones of a catalog have together.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub(crate) struct Shared {
     connections: Mutex<Vec<Connection>>,
     files: Mutex<HashMap<String, Arc<dyn ReadAt>>>,
     batch: Mutex<Option<Batch>>,
@@ -34,6 +34,13 @@ struct Batch {
     key: String,
     from: u64,
     rows: Vec<Bytes>,
+}
+
+impl Shared {
+    /// The catalog is another file now.
+    pub(crate) fn forget(&self) {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 /// Where a row lies.
@@ -48,7 +55,8 @@ struct Spot {
 }
 
 pub(super) fn body(catalog: &Catalog, row: RowNo) -> Result<Body, CatalogError> {
-    let spot = with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
+    let spot =
+        with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
     // A file that was replaced has another stamp, and is opened again.
     let key = format!("{} {}", spot.stamp, spot.url);
     let file = open(catalog, &key, &spot.url)?;
@@ -116,6 +124,10 @@ fn spot(connection: &Connection, row: RowNo) -> rusqlite::Result<Option<Spot>> {
 }
 
 fn open(catalog: &Catalog, key: &str, url: &str) -> Result<Arc<dyn ReadAt>, PlaceError> {
+    // While a file is being indexed it has no stamp, and nothing tells it from the one before.
+    if key.starts_with(' ') {
+        return catalog.places.open(url);
+    }
     let mut files = catalog.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(file) = files.get(key) {
         return Ok(Arc::clone(file));
@@ -188,15 +200,20 @@ fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result
     let sides: [(_, fn(&Body) -> Option<String>); 2] = [(c"prompt", prompt_of), (c"response", response_of)];
     for (name, side) in sides {
         let held = catalog.clone();
-        connection.create_scalar_function(name, 1, flags, move |context| Ok(side(&read(&held, context.get(0)?)?)))?;
+        connection.create_scalar_function(name, 1, flags, move |context| {
+            Ok(side(&read(&held, context.get(0)?)?))
+        })?;
     }
     let held = catalog.clone();
     connection.create_scalar_function(c"message", 2, flags, move |context| {
         let body = read(&held, context.get(0)?)?;
         let nth: i64 = context.get(1)?;
         let pieces = body.pieces().unwrap_or_default();
-        let text: Vec<_> =
-            pieces.iter().filter(|piece| piece.message as i64 == nth).map(|piece| piece.text.as_str()).collect();
+        let text: Vec<_> = pieces
+            .iter()
+            .filter(|piece| piece.message as i64 == nth)
+            .map(|piece| piece.text.as_str())
+            .collect();
         Ok((!text.is_empty()).then(|| text.concat()))
     })
 }
@@ -205,7 +222,8 @@ fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result
 fn prompt_of(body: &Body) -> Option<String> {
     let pieces = body.pieces().ok()?;
     let is_said = |channel| matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall);
-    let asked: Vec<_> = pieces.iter().take_while(|piece| !is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
+    let asked: Vec<_> =
+        pieces.iter().take_while(|piece| !is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
     Some(asked.join("\n"))
 }
 
@@ -213,6 +231,7 @@ fn prompt_of(body: &Body) -> Option<String> {
 fn response_of(body: &Body) -> Option<String> {
     let pieces = body.pieces().ok()?;
     let is_said = |channel| matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall);
-    let said: Vec<_> = pieces.iter().filter(|piece| is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
+    let said: Vec<_> =
+        pieces.iter().filter(|piece| is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
     Some(said.join("\n"))
 }

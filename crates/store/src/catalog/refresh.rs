@@ -28,6 +28,7 @@ pub(super) fn refresh(
         // Found out only now. It is a summary: made anew, it is as good as before.
         Err(error) if is_damage(&error) => {
             home::make_anew(&catalog.path)?;
+            catalog.shared.forget();
             locked(catalog, report, cancelled)
         }
         done => done,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A list has to be in memory to be taken apart.
 const JSON_BYTES_MAX: u64 = 128 << 20;
 
-pub fn json(file: &Arc<dyn ReadAt>, job: &Job, summarizer: &mut Summarizer) -> Result<Part, String> {
+pub(crate) fn json(file: &Arc<dyn ReadAt>, job: &Job, summarizer: &mut Summarizer) -> Result<Part, String> {
     let size = job.info.size_bytes;
     if size > JSON_BYTES_MAX {
         return Err(format!(
@@ -40,7 +40,12 @@ pub fn json(file: &Arc<dyn ReadAt>, job: &Job, summarizer: &mut Summarizer) -> R
             let read = lines::lines(&**file, &ask, |line| {
                 if !line.is_blank() {
                     let summary = summarizer.summarize(line.bytes, &place);
-                    part.rows.push(Found { nth: line.nth, offset: line.offset, length: line.length, summary });
+                    part.rows.push(Found {
+                        nth: line.nth,
+                        offset: line.offset,
+                        length: line.length,
+                        summary,
+                    });
                 }
             });
             read.map_err(|error| error.to_string())?;
@@ -51,7 +56,7 @@ pub fn json(file: &Arc<dyn ReadAt>, job: &Job, summarizer: &mut Summarizer) -> R
 }
 
 /// A part a batch; `emit` says whether there is any use in going on.
-pub fn parquet(
+pub(crate) fn parquet(
     file: &Arc<dyn ReadAt>,
     job: &Job,
     summarizer: &mut Summarizer,

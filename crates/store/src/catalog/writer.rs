@@ -22,7 +22,7 @@ const LOAD_IDS_FROM_BYTES: u64 = 32 << 20;
 
 /// Ids are hashes already.
 #[derive(Debug, Default)]
-pub struct AsItIs(u64);
+pub(crate) struct AsItIs(u64);
 
 impl Hasher for AsItIs {
     fn finish(&self) -> u64 {
@@ -43,7 +43,7 @@ enum Ids {
 }
 
 #[derive(Debug)]
-pub struct Writer<'c> {
+pub(crate) struct Writer<'c> {
     connection: &'c Connection,
     places: &'c Places,
     ids: Ids,
@@ -69,7 +69,11 @@ const INSERT: &str = "INSERT INTO rows VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?
   ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39)";
 
 impl<'c> Writer<'c> {
-    pub fn new(connection: &'c Connection, places: &'c Places, new_bytes: u64) -> rusqlite::Result<Self> {
+    pub(crate) fn new(
+        connection: &'c Connection,
+        places: &'c Places,
+        new_bytes: u64,
+    ) -> rusqlite::Result<Self> {
         let is_indexed: bool = connection.query_row(
             "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'rows_id')",
             [],
@@ -103,7 +107,7 @@ impl<'c> Writer<'c> {
         })
     }
 
-    pub fn put(&mut self, job: &Job, part: &Part) -> rusqlite::Result<()> {
+    pub(crate) fn put(&mut self, job: &Job, part: &Part) -> rusqlite::Result<()> {
         self.begin()?;
         let mut current = match self.current.take().filter(|current| current.job == part.job) {
             Some(current) => current,
@@ -149,9 +153,12 @@ impl<'c> Writer<'c> {
 
     fn start(&mut self, job: &Job, nth: usize) -> rusqlite::Result<Current> {
         match job.known {
-            Some((source, reached)) => {
-                Ok(Current { job: nth, source, reached: Reached { pending_bytes: 0, ..reached }, problem: None })
-            }
+            Some((source, reached)) => Ok(Current {
+                job: nth,
+                source,
+                reached: Reached { pending_bytes: 0, ..reached },
+                problem: None,
+            }),
             None => {
                 let source = sources::begin(self.connection, &job.info, job.format)?;
                 Ok(Current { job: nth, source, reached: Reached::default(), problem: None })
@@ -251,7 +258,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    pub fn commit(&mut self) -> rusqlite::Result<()> {
+    pub(crate) fn commit(&mut self) -> rusqlite::Result<()> {
         if self.begun.is_none() {
             return Ok(());
         }
@@ -271,7 +278,7 @@ fn revise(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Tells rows that came after their fate.
-pub fn tell_fates(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn tell_fates(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if fates::tell_new(connection)? > 0 {
         revise(connection)?;
@@ -280,7 +287,7 @@ pub fn tell_fates(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Takes out what is no longer so.
-pub fn clear(connection: &Connection, plan: &Plan) -> rusqlite::Result<()> {
+pub(crate) fn clear(connection: &Connection, plan: &Plan) -> rusqlite::Result<()> {
     if plan.stale.is_empty() && plan.gone.is_empty() && !plan.is_reset {
         return Ok(());
     }

@@ -468,7 +468,7 @@ mod tests {
             ("{} x", "! text after the end of the row at byte 4"),
             ("1.2.3", "! \"1.2.3\" is no number, at byte 1"),
             (r#""\q""#, "! unknown escape at byte 2"),
-            (r#""\u12""#, "! an escape without its four digits at byte 3"),
+            (r#""\u12""#, "! an escape without its four digits at byte 2"),
             ("", "! the row ends in the middle, after byte 0"),
             ("nul", "! 'n' is not expected at byte 1"),
         ] {

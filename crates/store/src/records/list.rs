@@ -10,13 +10,13 @@ const LISTS: [&[u8]; 6] =
     [b"\"samples\"", b"\"rollouts\"", b"\"data\"", b"\"items\"", b"\"results\"", b"\"trajectories\""];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub(crate) enum Rows {
     At(Vec<Range<usize>>),
     /// Several values one after the other: it is a file with a row a line, whatever its name says.
     Lines,
 }
 
-pub fn rows(bytes: &[u8]) -> Rows {
+pub(crate) fn rows(bytes: &[u8]) -> Rows {
     let start = skip_space(bytes, if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 });
     match bytes.get(start) {
         None => Rows::At(Vec::new()),
@@ -123,7 +123,10 @@ mod tests {
     fn rows_are_found_in_whatever_holds_them() {
         for (text, expected) in [
             ("[]", vec![]),
-            (" [ {\"a\": [1, {}]} , {\"b\": \"]},\\\"\"}\n]\n", vec!["{\"a\": [1, {}]}", "{\"b\": \"]},\\\"\"}"]),
+            (
+                " [ {\"a\": [1, {}]} , {\"b\": \"]},\\\"\"}\n]\n",
+                vec!["{\"a\": [1, {}]}", "{\"b\": \"]},\\\"\"}"],
+            ),
             ("[1, \"x\", null]", vec!["1", "\"x\"", "null"]),
             ("{\"step\": 1, \"samples\": [{\"a\": 1}]}", vec!["{\"a\": 1}"]),
             ("{\n \"messages\": []\n}", vec!["{\n \"messages\": []\n}"]),

@@ -6,9 +6,9 @@
 use crate::places::{PlaceError, ReadAt};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
@@ -26,7 +26,7 @@ const BATCH_ROWS: usize = 256;
 const READ_BYTES: u64 = 1 << 20;
 
 /// Calls `each` with the lines of some rows, a batch at a time.
-pub fn rows(
+pub(crate) fn rows(
     file: &Arc<dyn ReadAt>,
     range: Range<u64>,
     mut each: impl FnMut(Vec<Bytes>) -> ControlFlow<()>,
@@ -44,7 +44,8 @@ pub fn rows(
         }
         seen += count;
     }
-    let has_record = builder.schema().fields().iter().any(|field| field.name() == RECORD && is_text(field.data_type()));
+    let has_record =
+        builder.schema().fields().iter().any(|field| field.name() == RECORD && is_text(field.data_type()));
     if has_record {
         let mask = ProjectionMask::columns(builder.parquet_schema(), [RECORD]);
         builder = builder.with_projection(mask);

@@ -71,7 +71,9 @@ fn rows(range: std::ops::Range<usize>) -> String {
 pub(crate) fn all(catalog: &Catalog) -> Vec<String> {
     let connection = catalog.connect().unwrap();
     let mut select = connection
-        .prepare("SELECT source_file, line, id, bad, step, reward, status, body, problem, extra FROM all_rows")
+        .prepare(
+            "SELECT source_file, line, id, bad, step, reward, status, body, problem, extra FROM all_rows",
+        )
         .unwrap();
     let mut all: Vec<String> = select
         .query_map([], |row| {
@@ -102,8 +104,11 @@ fn rows_are_found_with_their_bytes_in_the_order_of_their_file() {
         assert_eq!(body.raw, row(n).as_bytes());
         assert_eq!(body.line as usize, if n < 100 { n + 1 } else { n - 99 });
     }
-    let id: String =
-        catalog.connect().unwrap().query_row("SELECT id FROM rollouts WHERE rollout_n = 7", [], |row| row.get(0)).unwrap();
+    let id: String = catalog
+        .connect()
+        .unwrap()
+        .query_row("SELECT id FROM rollouts WHERE rollout_n = 7", [], |row| row.get(0))
+        .unwrap();
     let id = RolloutId(u128::from_str_radix(&id, 16).unwrap());
     assert_eq!(catalog.find(id).unwrap(), Some(RowNo(8)));
     assert_eq!(catalog.find(RolloutId(1)).unwrap(), None);
@@ -129,7 +134,10 @@ fn a_connection_reads_bodies_and_cannot_write() {
     // What is not asked for is not read: the file is gone, and only the body needs it.
     fs::remove_file(yard.file("a.jsonl")).unwrap();
     let fresh = yard.catalog();
-    assert_eq!(count(&fresh, "SELECT count(*) FROM rollouts WHERE step = 0 AND source_file LIKE '%a.jsonl'"), 3);
+    assert_eq!(
+        count(&fresh, "SELECT count(*) FROM rollouts WHERE step = 0 AND source_file LIKE '%a.jsonl'"),
+        3
+    );
     assert!(fresh.connect().unwrap().query_row("SELECT body FROM rollouts", [], |_| Ok(())).is_err());
 }
 
@@ -160,7 +168,11 @@ fn what_changed_is_read_again_and_what_grew_is_read_on() {
         assert_eq!(all(&catalog), all(&fresh), "{name}");
         let rollouts = "SELECT count(*) FROM rollouts";
         assert_eq!(count(&catalog, rollouts), count(&fresh, rollouts), "{name}");
-        assert_eq!(count(&catalog, rollouts), count(&fresh, "SELECT count(DISTINCT id) FROM all_rows"), "{name}");
+        assert_eq!(
+            count(&catalog, rollouts),
+            count(&fresh, "SELECT count(DISTINCT id) FROM all_rows"),
+            "{name}"
+        );
         let is_only_added = matches!(name, "appended" | "a file came" | "nothing");
         let revision = count(&catalog, "SELECT value FROM facts WHERE name = 'revision'");
         assert_eq!(revision == 0, is_only_added, "{name}");
@@ -254,9 +266,8 @@ fn write_records(path: &Path, items: &[String]) {
     use arrow_schema::{DataType, Field, Schema};
     use std::sync::Arc;
     let schema = Arc::new(Schema::new(vec![Field::new("record", DataType::Utf8, false)]));
-    let properties = parquet::file::properties::WriterProperties::builder()
-        .set_max_row_group_row_count(Some(100))
-        .build();
+    let properties =
+        parquet::file::properties::WriterProperties::builder().set_max_row_group_row_count(Some(100)).build();
     let file = fs::File::create(path).unwrap();
     let mut writer =
         parquet::arrow::ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).unwrap();
@@ -268,9 +279,12 @@ fn write_records(path: &Path, items: &[String]) {
 #[test]
 fn a_rollout_learns_its_fate_before_and_after_it_comes() {
     let yard = Yard::new();
-    let told = |n: usize| row(n).replacen('{', &format!("{{\"uid\": \"u{n}\", \"weight_version\": 3, "), 1) + "\n";
+    let told =
+        |n: usize| row(n).replacen('{', &format!("{{\"uid\": \"u{n}\", \"weight_version\": 3, "), 1) + "\n";
     let fate = |n: usize, status: &str, step: usize| {
-        format!("{{\"kind\": \"fate\", \"uid\": \"u{n}\", \"status\": \"{status}\", \"step\": {step}, \"at\": {step}}}\n")
+        format!(
+            "{{\"kind\": \"fate\", \"uid\": \"u{n}\", \"status\": \"{status}\", \"step\": {step}, \"at\": {step}}}\n"
+        )
     };
     yard.write("a.jsonl", told(1) + &told(2));
     yard.write("fates/1.jsonl", fate(1, "held", 1) + &fate(1, "trained", 5) + &fate(9, "dropped", 6));
@@ -360,9 +374,7 @@ fn two_at_once_give_the_same_as_one() {
     let yard = Yard::new();
     yard.write("a.jsonl", rows(0..3000));
     let reports: Vec<_> = std::thread::scope(|scope| {
-        let both: Vec<_> = (0..2)
-            .map(|_| scope.spawn(|| refresh(&yard.catalog())))
-            .collect();
+        let both: Vec<_> = (0..2).map(|_| scope.spawn(|| refresh(&yard.catalog()))).collect();
         both.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert!(reports.iter().all(|progress| progress.rows == 3000), "{reports:?}");

@@ -16,8 +16,9 @@ fn check(name: &str, line: &[u8], sql: &str, expected: &str) {
     let connection = catalog.connect().unwrap();
     let rows: i64 = connection.query_row("SELECT count(*) FROM all_rows", [], |row| row.get(0)).unwrap();
     assert_eq!(rows, 1, "{name}");
-    let got: String =
-        connection.query_row(&format!("SELECT concat_ws(' ', {sql}) FROM all_rows"), [], |row| row.get(0)).unwrap();
+    let got: String = connection
+        .query_row(&format!("SELECT concat_ws(' ', {sql}) FROM all_rows"), [], |row| row.get(0))
+        .unwrap();
     assert_eq!(got, expected, "{name}");
     let body = catalog.body(RowNo(1)).unwrap();
     assert_eq!(body.raw, line.strip_suffix(b"\r").unwrap_or(line), "{name}");
@@ -30,10 +31,14 @@ fn check(name: &str, line: &[u8], sql: &str, expected: &str) {
 #[test]
 fn odd_rows_are_rows() {
     let said = |content: &str| {
-        format!("{{\"messages\": [{{\"role\": \"user\", \"content\": \"q\"}}, {{\"role\": \"assistant\", \"content\": {content}}}]}}")
+        format!(
+            "{{\"messages\": [{{\"role\": \"user\", \"content\": \"q\"}}, {{\"role\": \"assistant\", \"content\": {content}}}]}}"
+        )
     };
     let with = |attributes: &str| {
-        format!("{{\"messages\": [{{\"role\": \"user\", \"content\": \"q\"}}], \"attributes\": {{{attributes}}}}}")
+        format!(
+            "{{\"messages\": [{{\"role\": \"user\", \"content\": \"q\"}}], \"attributes\": {{{attributes}}}}}"
+        )
     };
     let cases: Vec<(&str, Vec<u8>, &str, &str)> = vec![
         ("content is null", said("null").into(), "bad, odd, response_chars, turns", "0 0 0 1"),
@@ -91,7 +96,7 @@ fn odd_rows_are_rows() {
             "verl",
             b"{\"input\": \"q\", \"output\": \"<think>a</think>b\", \"gts\": \"42\", \"score\": 1.0}".to_vec(),
             "step, reward, turns, prompt_chars, response_chars, extra",
-            "120 1.0 1 1 17 {\"gts\":\"42\"}",
+            "120 1.0 1 1 17 {\"gts\":\"42\",\"score\":1.0}",
         ),
         (
             "slime",
@@ -145,7 +150,10 @@ fn all_ugly_rows_together_fail_no_file_and_add_up() {
         b"{\"messages\": ",
     ];
     yard.write("a.jsonl", lines.join(b"\n".as_slice()));
-    yard.write("binary.jsonl", (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<_>>());
+    yard.write(
+        "binary.jsonl",
+        (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<_>>(),
+    );
     yard.write("empty.jsonl", "");
     let catalog = yard.refreshed();
     let health = catalog.health().unwrap();
@@ -168,7 +176,8 @@ fn pieces_tell_the_channels_apart_and_keep_every_character() {
         {"role": "tool", "content": "r"},
         {"role": "assistant", "reasoning_content": "t2", "content": "<|channel|>analysis<|message|>h"}]}"#;
     let pieces = body(raw).pieces().unwrap();
-    let got: Vec<_> = pieces.iter().map(|piece| (piece.message, piece.channel, piece.text.as_str())).collect();
+    let got: Vec<_> =
+        pieces.iter().map(|piece| (piece.message, piece.channel, piece.text.as_str())).collect();
     assert_eq!(
         got,
         [
