@@ -59,11 +59,7 @@ pub(crate) fn prepare(path: &Path) -> Result<(), CatalogError> {
 }
 
 /// Waits for the lock; `waiting` is called while somebody else has it, and may give up.
-<<<<<<< HEAD
-pub fn lock(
-=======
 pub(crate) fn lock(
->>>>>>> part-c
     path: &Path,
     waiting: &mut dyn FnMut() -> Result<(), CatalogError>,
 ) -> Result<File, CatalogError> {

@@ -116,11 +116,7 @@ impl<'t> Turn<'t> {
         Value::Object(message)
     }
 
-<<<<<<< HEAD
-    pub fn tool_calls(&self) -> usize {
-=======
     pub(crate) fn tool_calls(&self) -> usize {
->>>>>>> part-c
         let listed = self
             .message
             .and_then(|message| message.get("tool_calls"))
