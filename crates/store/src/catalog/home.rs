@@ -34,7 +34,8 @@ pub fn path_of(specs: &[String], cache: &Path) -> PathBuf {
     let mut places: Vec<_> = specs.iter().map(absolute).collect();
     places.sort();
     places.dedup();
-    let last = places.first().and_then(|place| place.trim_end_matches('/').rsplit('/').next()).unwrap_or_default();
+    let last =
+        places.first().and_then(|place| place.trim_end_matches('/').rsplit('/').next()).unwrap_or_default();
     let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.');
     let stem: String = last.chars().filter(is_plain).take(40).collect();
     cache.join(format!("{stem}-{:016x}.catalog", xxh3_64(places.join("\n").as_bytes())))
@@ -58,7 +59,10 @@ pub fn prepare(path: &Path) -> Result<(), CatalogError> {
 }
 
 /// Waits for the lock; `waiting` is called while somebody else has it, and may give up.
-pub fn lock(path: &Path, waiting: &mut dyn FnMut() -> Result<(), CatalogError>) -> Result<File, CatalogError> {
+pub fn lock(
+    path: &Path,
+    waiting: &mut dyn FnMut() -> Result<(), CatalogError>,
+) -> Result<File, CatalogError> {
     loop {
         if let Some(lock) = try_lock(path)? {
             return Ok(lock);
@@ -136,7 +140,9 @@ mod tests {
 
     #[test]
     fn the_same_places_have_the_same_catalog() {
-        let name = |specs: &[&str]| path_of(&specs.iter().map(ToString::to_string).collect::<Vec<_>>(), Path::new("/c"));
+        let name = |specs: &[&str]| {
+            path_of(&specs.iter().map(ToString::to_string).collect::<Vec<_>>(), Path::new("/c"))
+        };
         let here = std::env::current_dir().unwrap();
         let full = here.join("runs/a.jsonl").to_string_lossy().into_owned();
         assert_eq!(name(&["runs/a.jsonl"]), name(&[&full]));

@@ -149,9 +149,10 @@ mod tests {
     fn every_line_is_in_one_stretch_wherever_the_cuts_are() {
         let text = b"ab\n\ncdefgh\r\ni\n\n\njklmnop\nhalf";
         let file = Memory(text.to_vec());
-        let expected: Vec<_> = [(0, "ab"), (3, ""), (4, "cdefgh"), (12, "i"), (14, ""), (15, ""), (16, "jklmnop"), (24, "half")]
-            .map(|(offset, line)| (offset, line.to_owned()))
-            .to_vec();
+        let expected: Vec<_> =
+            [(0, "ab"), (3, ""), (4, "cdefgh"), (12, "i"), (14, ""), (15, ""), (16, "jklmnop"), (24, "half")]
+                .map(|(offset, line)| (offset, line.to_owned()))
+                .to_vec();
         let file_end = text.len() as u64;
         for size in 1..=file_end {
             let (mut got, mut line_ends, mut end) = (Vec::new(), 0, 0);

@@ -35,7 +35,8 @@ struct Spot {
 }
 
 pub(super) fn body(catalog: &Catalog, row: RowNo) -> Result<Body, CatalogError> {
-    let spot = with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
+    let spot =
+        with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
     let range = spot.offset..spot.offset + spot.length;
     // The file may have been replaced since it was opened; then the new one is asked, once.
     let key = format!("{} {}", spot.stamp, spot.url);
@@ -148,15 +149,20 @@ fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result
     let sides: [(_, fn(&Body) -> Option<String>); 2] = [(c"prompt", prompt_of), (c"response", response_of)];
     for (name, side) in sides {
         let held = catalog.clone();
-        connection.create_scalar_function(name, 1, flags, move |context| Ok(side(&read(&held, context.get(0)?)?)))?;
+        connection.create_scalar_function(name, 1, flags, move |context| {
+            Ok(side(&read(&held, context.get(0)?)?))
+        })?;
     }
     let held = catalog.clone();
     connection.create_scalar_function(c"message", 2, flags, move |context| {
         let body = read(&held, context.get(0)?)?;
         let nth: i64 = context.get(1)?;
         let pieces = body.pieces().unwrap_or_default();
-        let text: Vec<_> =
-            pieces.iter().filter(|piece| piece.message as i64 == nth).map(|piece| piece.text.as_str()).collect();
+        let text: Vec<_> = pieces
+            .iter()
+            .filter(|piece| piece.message as i64 == nth)
+            .map(|piece| piece.text.as_str())
+            .collect();
         Ok((!text.is_empty()).then(|| text.concat()))
     })
 }
@@ -165,7 +171,8 @@ fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result
 fn prompt_of(body: &Body) -> Option<String> {
     let pieces = body.pieces().ok()?;
     let is_said = |channel| matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall);
-    let asked: Vec<_> = pieces.iter().take_while(|piece| !is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
+    let asked: Vec<_> =
+        pieces.iter().take_while(|piece| !is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
     Some(asked.join("\n"))
 }
 
@@ -173,6 +180,7 @@ fn prompt_of(body: &Body) -> Option<String> {
 fn response_of(body: &Body) -> Option<String> {
     let pieces = body.pieces().ok()?;
     let is_said = |channel| matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall);
-    let said: Vec<_> = pieces.iter().filter(|piece| is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
+    let said: Vec<_> =
+        pieces.iter().filter(|piece| is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
     Some(said.join("\n"))
 }

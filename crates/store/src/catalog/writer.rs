@@ -209,7 +209,9 @@ impl<'c> Writer<'c> {
             found.length as i64,
         ])?;
         if let Some(extra) = &s.extra {
-            self.connection.prepare_cached("INSERT INTO extras VALUES (?1, ?2)")?.execute(params![row, extra])?;
+            self.connection
+                .prepare_cached("INSERT INTO extras VALUES (?1, ?2)")?
+                .execute(params![row, extra])?;
         }
         if let Some(problem) = &s.problem {
             let mut insert = self.connection.prepare_cached("INSERT INTO problems VALUES (?1, ?2)")?;

@@ -4,6 +4,8 @@
 //! memory, and both give the same rows. `choice` has which rows and in which order, `page`, `facets` and `steps`
 //! what is shown of them. `sql` runs what users write themselves, read-only. `search` goes through the bodies.
 
+#[cfg(test)]
+mod agree;
 mod choice;
 mod columns;
 mod error;

@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn loops_are_high_and_prose_is_low() {
-        let counted: String = (0..200).map(|n| format!("Item {n} is worth {} coins, I think.\n", n * n)).collect();
+        let counted: String =
+            (0..200).map(|n| format!("Item {n} is worth {} coins, I think.\n", n * n)).collect();
         assert!(share(&counted) < 0.1, "{}", share(&counted));
         assert!(share(&"Wait, let me think about this again. ".repeat(50)) > 0.9);
         assert!(share(&"the same words again and again ".repeat(50)) > 0.9);

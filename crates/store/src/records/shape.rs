@@ -47,7 +47,8 @@ pub fn turns(row: Node<'_>) -> Vec<Turn<'_>> {
 
 fn two_sides(row: Node<'_>) -> Vec<Turn<'_>> {
     let find = |names: [&str; 3]| names.iter().find_map(|name| row.get(name).filter(|node| !node.is_null()));
-    let (asked, answered) = (find(["prompt", "input", "question"]), find(["completion", "response", "output"]));
+    let (asked, answered) =
+        (find(["prompt", "input", "question"]), find(["completion", "response", "output"]));
     if answered.is_none() && row.get("prompt").is_none() && row.get("input").is_none() {
         return Vec::new();
     }
@@ -116,7 +117,10 @@ impl<'t> Turn<'t> {
     }
 
     pub fn tool_calls(&self) -> usize {
-        let listed = self.message.and_then(|message| message.get("tool_calls")).map_or(0, |calls| calls.items().count());
+        let listed = self
+            .message
+            .and_then(|message| message.get("tool_calls"))
+            .map_or(0, |calls| calls.items().count());
         let is_use = |part: &Node<'_>| part.get("type").and_then(Node::str) == Some("tool_use");
         listed + self.content.map_or(0, |content| content.items().filter(is_use).count())
     }
@@ -133,7 +137,9 @@ impl<'t> Turn<'t> {
         if let Some(content) = self.content {
             unclosed = self.content_pieces(content, piece);
         }
-        for call in self.message.and_then(|message| message.get("tool_calls")).into_iter().flat_map(Node::items) {
+        for call in
+            self.message.and_then(|message| message.get("tool_calls")).into_iter().flat_map(Node::items)
+        {
             let function = call.get("function").filter(|function| function.is_object()).unwrap_or(call);
             piece(Channel::ToolCall, &call_text(function, ["arguments", "input"]));
         }

@@ -8,6 +8,7 @@ mod faults;
 mod faulty;
 mod fixture;
 mod model;
+mod query;
 mod rollout_columns;
 mod rollout_files;
 mod rollout_samples;
