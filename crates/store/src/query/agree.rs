@@ -33,7 +33,7 @@ fn add(connection: &Connection, rows: &[Row], first: i64) {
             )
             .unwrap();
         if let Some(text) = extra {
-            let json = serde_json::json!({ "extra": text.parse::<f64>().map_or((*text).into(), serde_json::Value::from) });
+            let json = serde_json::json!({ "note": text.parse::<f64>().map_or((*text).into(), serde_json::Value::from) });
             connection.execute("INSERT INTO extras VALUES (?, ?)", (row, json.to_string())).unwrap();
         }
     }
@@ -94,7 +94,7 @@ fn filters() -> impl Strategy<Value = String> {
         "reward % 3",
         "(step - 1) / validate",
     ]);
-    let text = prop::sample::select(vec!["data_source", "uid", "extra.extra", "attributes.extra"]);
+    let text = prop::sample::select(vec!["data_source", "uid", "note", "attributes.note"]);
     let value = prop::sample::select(vec!["''", "a", "'ab'", "\"é\"", "math/train", "'1'", "2.5"]);
     let op = || prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">="]);
     let how =
@@ -111,7 +111,7 @@ fn filters() -> impl Strategy<Value = String> {
         1 => number.prop_map(|a| format!("{a} is null")),
         1 => text.prop_map(|a| format!("{a} is not null")),
         1 => Just("validate".to_owned()),
-        1 => Just("extra.extra > 1".to_owned()),
+        1 => Just("note > 1".to_owned()),
     ];
     leaf.prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
@@ -134,7 +134,7 @@ proptest! {
 
     #[test]
     fn columns_and_sqlite_choose_the_same_rows(rows in rows(), more in rows(), text in filters()) {
-        let fields = Fields::new(["extra".to_owned()]);
+        let fields = Fields::new(["note".to_owned()]);
         let filter = Filter::parse(&text, &fields).map_err(|m| TestCaseError::fail(format!("{text}: {m} {:?}", m.at)))?;
         let root = filter.root().unwrap();
         prop_assert!(is_possible(root), "{text}");
@@ -152,11 +152,11 @@ proptest! {
     #[test]
     fn columns_and_sqlite_sort_the_same(rows in rows(), descending: bool) {
         let connection = catalog(&rows);
-        let fields = Fields::new(["extra".to_owned()]);
+        let fields = Fields::new(["note".to_owned()]);
         let all = Filter::parse("", &fields).unwrap();
         for (source, name) in [
             (Source::Column("step"), "step"), (Source::Column("reward"), "reward"), (Source::Column("uid"), "uid"),
-            (Source::Column("group_id"), "group_id"), (Source::Extra("extra".to_owned()), "json_extract(extra, '$.extra')"),
+            (Source::Column("group_id"), "group_id"), (Source::Extra("note".to_owned()), "json_extract(extra, '$.note')"),
         ] {
             let mut table = Table::default();
             table.load(&connection, &[source.clone(), Source::Column("data_source")]).unwrap();

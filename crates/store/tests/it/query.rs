@@ -16,9 +16,7 @@ fn line(n: usize) -> String {
     let source = ["math/train", "coding/basic", "maze"][n % 3];
     let mut attributes = json!({"step": n / 10, "rollout_n": n, "sample_index": n % 10, "data_source": source,
         "experiment_name": "first", "validate": n % 10 == 9, "difficulty": if n % 2 == 0 { json!("hard") } else { json!(n) }});
-    if n % 7 != 6 {
-        attributes["reward"] = json!((n % 4) as f64 / 2.0);
-    }
+    attributes["reward"] = if n % 7 == 6 { Value::Null } else { json!((n % 4) as f64 / 2.0) };
     let messages = json!([
         {"role": "user", "content": format!("What is {n} + \"one\"?")},
         {"role": "assistant", "content": format!("<think>carry ü the {n}</think>It is {} / done", n + 1)},
