@@ -149,7 +149,7 @@ bench-encoders:
 # Coverage-guided fuzzing; needs `cargo install cargo-fuzz`. FUZZ_SECONDS for each target.
 FUZZ_SECONDS ?= 60
 fuzz:
-	@for target in item log config rollout tokenizer template columns engine_answer maths; do \
+	@for target in item log config rollout tokenizer template columns engine_answer maths filter; do \
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 

@@ -5,6 +5,8 @@
 //! what is shown of them. `sql` runs what users write themselves, read-only, and `answer`
 //! holds what it gave. `search` goes through the bodies.
 
+#[cfg(test)]
+mod agree;
 mod answer;
 mod choice;
 mod columns;

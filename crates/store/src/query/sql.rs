@@ -120,7 +120,12 @@ fn told(connection: &Connection, sql: &str, error: Error) -> QueryError {
     }
     let at = match offset {
         Some(offset) => token(sql, offset),
-        None => unknown.and_then(|name| sql.find(&name).map(|at| at..at + name.len())).unwrap_or(0..0),
+        None => {
+            let near =
+                message.strip_prefix("near \"").and_then(|rest| rest.split('"').next()).map(str::to_owned);
+            let name = unknown.or(near).filter(|name| !name.is_empty());
+            name.and_then(|name| sql.rfind(&name).map(|at| at..at + name.len())).unwrap_or(0..0)
+        }
     };
     QueryError::Mistake(Mistake { message: format!("{message}{hint}"), at, expected })
 }

@@ -13,6 +13,7 @@ mod fixture;
 mod model;
 mod places;
 mod places_s3;
+mod query;
 mod records;
 mod rollout_columns;
 mod rollout_files;

@@ -11,6 +11,8 @@ mod lex;
 mod like;
 mod parse;
 mod sql;
+#[cfg(test)]
+mod tests;
 pub(crate) mod tree;
 mod types;
 

@@ -12,7 +12,7 @@ pub struct Sql {
 
 impl Sql {
     /// Everything, for no filter.
-    pub fn of(filter: Option<&Node>) -> Self {
+    pub(crate) fn of(filter: Option<&Node>) -> Self {
         let mut sql = Self { text: String::new(), params: Vec::new() };
         match filter {
             Some(node) => sql.node(node),
