@@ -111,8 +111,9 @@ impl Archiver {
     }
 
     pub fn status(&self) -> Status {
-        let told = lock(&self.told);
+        // In this order: whoever sees that it is not behind must not see an error that has passed.
         let (archived_seq, committed_seq) = (self.hold.archived_seq(), self.hold.committed_seq());
+        let told = lock(&self.told);
         Status {
             place: self.place.clone(),
             archived_seq,
@@ -425,14 +426,11 @@ impl Follower {
 
     fn note_saved(&self) {
         let saved = self.sinks.iter().map(Sink::saved_seq).min().unwrap_or_default();
+        if saved >= self.heard_seq && lock(&self.told).error.take().is_some() {
+            tracing::info!(run = %self.run, "the archive is written again");
+        }
         if saved > self.hold.archived_seq() {
             self.hold.advance(saved);
-        }
-        if self.hold.archived_seq() >= self.heard_seq {
-            let error = lock(&self.told).error.take();
-            if error.is_some() {
-                tracing::info!(run = %self.run, "the archive is written again");
-            }
         }
     }
 
