@@ -151,8 +151,7 @@ impl Runs {
         let started = Instant::now();
         let dir = self.dir.join("runs").join(run.as_str());
         let mut progress = |done, total| report(run.as_str(), done, total);
-        let hold =
-            self.archive.as_ref().map_or_else(Hold::none, |settings| Archiver::hold(&dir, settings));
+        let hold = self.archive.as_ref().map_or_else(Hold::none, |settings| Archiver::hold(&dir, settings));
         let yard = yard::open_held(run, &dir, config, hold.clone(), &mut progress)
             .map_err(|cause| RunError::Yard { run: run.to_string(), cause })?;
         if let Some(settings) = &self.archive {

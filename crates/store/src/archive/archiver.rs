@@ -379,7 +379,8 @@ impl Follower {
     /// Of two fates that one record tells of a rollout, the later counts; the other is left out, so that the number of
     /// the record tells which fate is the last.
     fn write_fates(&self, record: &mut Record, told: &[Fate]) {
-        let last: HashMap<&str, usize> = told.iter().enumerate().map(|(nth, fate)| (&*fate.uid, nth)).collect();
+        let last: HashMap<&str, usize> =
+            told.iter().enumerate().map(|(nth, fate)| (&*fate.uid, nth)).collect();
         for (nth, fate) in told.iter().enumerate() {
             if last.get(&*fate.uid) != Some(&nth) {
                 continue;
