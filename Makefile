@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 CLIENT_DEPS := tests/clients/requirements.txt
 ENGINE_DEPS := tests/engines/requirements.txt
+LAKE_DEPS := tests/lake/requirements.txt
 PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
 PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src crates/engine/src -name '*.rs') \
@@ -15,7 +16,7 @@ BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
 
-.PHONY: demo test test-rust test-clients test-python test-engines wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-engines bench-encoders fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -53,6 +54,16 @@ test-engines: $(VENV)/engines/installed
 $(VENV)/engines/installed: $(ENGINE_DEPS)
 	$(PYTHON) -m venv $(VENV)/engines
 	$(VENV)/engines/bin/python -m pip install --quiet --requirement $(ENGINE_DEPS)
+	@touch $@
+
+# Spark over the archive: 400 MB to install, and Java.
+test-lake: $(VENV)/lake/installed
+	cargo build --locked -p rollyard
+	$(VENV)/lake/bin/python -m pytest -q tests/lake
+
+$(VENV)/lake/installed: $(LAKE_DEPS)
+	$(PYTHON) -m venv $(VENV)/lake
+	$(VENV)/lake/bin/python -m pip install --quiet --requirement $(LAKE_DEPS)
 	@touch $@
 
 # Real tokenizers, of which only the JSON files are used.

@@ -19,8 +19,8 @@ mod numbers;
 mod rollout;
 
 mod batch;
-mod replay;
 mod logger;
+mod replay;
 mod storage;
 
 mod making;

@@ -108,7 +108,9 @@ impl Lines {
 /// Adds a value as JSON. Numbers that JSON does not have are put as texts, so that no reader stumbles over them.
 fn put(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
     if depth > DEPTH_MAX {
-        return Err(PyValueError::new_err(format!("a sample is nested more than {DEPTH_MAX} deep, or in itself")));
+        return Err(PyValueError::new_err(format!(
+            "a sample is nested more than {DEPTH_MAX} deep, or in itself"
+        )));
     }
     if let Ok(text) = value.cast::<PyString>() {
         put_text(out, text)
@@ -191,6 +193,8 @@ fn put_float(out: &mut Vec<u8>, number: f64) {
         f64::INFINITY => out.extend(b"\"Infinity\""),
         f64::NEG_INFINITY => out.extend(b"\"-Infinity\""),
         // Written as Python does: 1.0 stays a float.
-        number => out.extend(serde_json::Number::from_f64(number).map(|n| n.to_string()).unwrap_or_default().as_bytes()),
+        number => out.extend(
+            serde_json::Number::from_f64(number).map(|n| n.to_string()).unwrap_or_default().as_bytes(),
+        ),
     }
 }

@@ -11,10 +11,12 @@ import subprocess
 import sys
 from typing import Any
 
+import boto3
 import numpy as np
 import pytest
 
-from rollyard import Message, RolloutLogger, RolloutSample, SampleAttributes, StorageError
+from rollyard import Message, RolloutLogger, RolloutSample, S3RolloutLogger, SampleAttributes, StorageError
+from s3server import serve_s3
 
 
 def read(path: pathlib.Path) -> list[dict[str, Any]]:
@@ -162,3 +164,42 @@ def test_what_cannot_be_written_is_told_and_counted(caplog: pytest.LogCaptureFix
 def test_a_place_that_cannot_be_opened_is_refused_at_once() -> None:
     with pytest.raises(StorageError, match="/proc/nothing"):
         RolloutLogger("/proc/nothing/log.jsonl")
+
+
+def test_an_object_can_be_read_after_each_flush(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve_s3(tmp_path) as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        store = boto3.client(
+            "s3",
+            endpoint_url=server.endpoint,
+            aws_access_key_id=server.access_key,
+            aws_secret_access_key=server.secret_key,
+            region_name="us-east-1",
+        )
+
+        def ids(key: str) -> list[int]:
+            body = store.get_object(Bucket="yard", Key=key)["Body"].read().decode()
+            return [json.loads(line)["n"] for line in body.splitlines()]
+
+        logger = S3RolloutLogger("yard", "logs", "exp")
+        assert logger.key.startswith("logs/exp/2") and logger.key.endswith(".jsonl")
+        logger.log({"messages": [], "n": 0})
+        logger.flush()
+        assert ids(logger.key) == [0]
+        for n in range(1, 150):
+            logger.log({"messages": [], "n": n})
+        logger.close()
+        keys = [found["Key"] for found in store.list_objects_v2(Bucket="yard", Prefix="logs/")["Contents"]]
+        assert sorted(n for key in keys for n in ids(key)) == list(range(150))
+        assert logger.key.replace(".jsonl", ".0001.jsonl") in keys
+        assert capsys.readouterr().out == f"Logged 150 samples to s3://yard/{logger.key}\n"
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        refused = S3RolloutLogger("yard", "logs", "exp")
+        refused.log({"messages": [], "n": 0})
+        with pytest.raises(StorageError, match="1 lines are not written yet"):
+            refused.flush()
+        with pytest.raises(StorageError, match="1 lines"):
+            refused.close()

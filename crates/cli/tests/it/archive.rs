@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 const RUN: &str = "/api/runs/default";
 
 fn start(dir: &Path) -> Server {
-    let flags = ["--group-size", "2", "--archive", "archive", "--archive-roll-mb", "0.02", "--log-level", "warn"];
+    let flags =
+        ["--group-size", "2", "--archive", "archive", "--archive-roll-mb", "0.02", "--log-level", "warn"];
     Server::start(dir, &flags)
 }
 
@@ -37,7 +38,11 @@ fn until_archived(client: &Client) {
     loop {
         let (_, run) = client.get(RUN);
         if run["archive"]["behind"] == 0 {
-            assert_eq!((&run["archive"]["error"], &run["archive"]["missing"]), (&Value::Null, &json!(0)), "{run}");
+            assert_eq!(
+                (&run["archive"]["error"], &run["archive"]["missing"]),
+                (&Value::Null, &json!(0)),
+                "{run}"
+            );
             return;
         }
         assert!(Instant::now() < deadline, "{run}");
@@ -50,7 +55,9 @@ fn write_until_dead(client: &Client, who: usize, enough: &AtomicBool) -> Vec<Str
     let mut answered = Vec::new();
     for n in 0.. {
         let uid = format!("w{who}-{n}");
-        match client.try_post("/buffer/write", &item(&uid, &format!("{who}-{}", n / 2), f64::from(n % 2)).to_string()) {
+        match client
+            .try_post("/buffer/write", &item(&uid, &format!("{who}-{}", n / 2), f64::from(n % 2)).to_string())
+        {
             Some((200, _)) => answered.push(uid),
             Some(other) => panic!("{other:?}"),
             None => break,
@@ -72,7 +79,9 @@ fn train_until_dead(client: &Client) {
         if client.try_post(&format!("{RUN}/leases/{lease}/{verb}"), "").is_none() {
             return;
         }
-        if step % 3 == 0 && client.try_post(&format!("{RUN}/commit"), &json!({"step": step}).to_string()).is_none() {
+        if step % 3 == 0
+            && client.try_post(&format!("{RUN}/commit"), &json!({"step": step}).to_string()).is_none()
+        {
             return;
         }
     }

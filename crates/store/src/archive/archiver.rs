@@ -111,8 +111,9 @@ impl Archiver {
     }
 
     pub fn status(&self) -> Status {
-        let told = lock(&self.told);
+        // In this order: whoever sees that it is not behind must not see an error that has passed.
         let (archived_seq, committed_seq) = (self.hold.archived_seq(), self.hold.committed_seq());
+        let told = lock(&self.told);
         Status {
             place: self.place.clone(),
             archived_seq,
@@ -378,7 +379,8 @@ impl Follower {
     /// Of two fates that one record tells of a rollout, the later counts; the other is left out, so that the number of
     /// the record tells which fate is the last.
     fn write_fates(&self, record: &mut Record, told: &[Fate]) {
-        let last: HashMap<&str, usize> = told.iter().enumerate().map(|(nth, fate)| (&*fate.uid, nth)).collect();
+        let last: HashMap<&str, usize> =
+            told.iter().enumerate().map(|(nth, fate)| (&*fate.uid, nth)).collect();
         for (nth, fate) in told.iter().enumerate() {
             if last.get(&*fate.uid) != Some(&nth) {
                 continue;
@@ -425,14 +427,11 @@ impl Follower {
 
     fn note_saved(&self) {
         let saved = self.sinks.iter().map(Sink::saved_seq).min().unwrap_or_default();
+        if saved >= self.heard_seq && lock(&self.told).error.take().is_some() {
+            tracing::info!(run = %self.run, "the archive is written again");
+        }
         if saved > self.hold.archived_seq() {
             self.hold.advance(saved);
-        }
-        if self.hold.archived_seq() >= self.heard_seq {
-            let error = lock(&self.told).error.take();
-            if error.is_some() {
-                tracing::info!(run = %self.run, "the archive is written again");
-            }
         }
     }
 

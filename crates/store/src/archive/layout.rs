@@ -81,7 +81,8 @@ pub(super) struct Part {
 impl Layout {
     pub(super) fn url(&self, format: Format, part: Part) -> String {
         let Self { root, run, .. } = self;
-        let (date, name) = (part.day.date(), format!("{}-{}-{:012}", in_name(&self.worker), self.tag, part.first_seq));
+        let (date, name) =
+            (part.day.date(), format!("{}-{}-{:012}", in_name(&self.worker), self.tag, part.first_seq));
         match (format, part.stream) {
             (Format::Jsonl, Stream::Rollouts) => format!("{root}/{run}/{date}/{name}.jsonl"),
             (Format::Jsonl, Stream::Fates) => format!("{root}/{run}/fates/{date}/{name}.jsonl"),
@@ -108,7 +109,12 @@ mod tests {
 
     #[test]
     fn files_lie_by_run_and_day() {
-        let layout = Layout { root: "s3://b/p".into(), run: "grpo".into(), worker: "../gpu 1".into(), tag: "7f".into() };
+        let layout = Layout {
+            root: "s3://b/p".into(),
+            run: "grpo".into(),
+            worker: "../gpu 1".into(),
+            tag: "7f".into(),
+        };
         let day = Day::of(Time(1_768_563_190_744));
         let url = |format, stream| layout.url(format, Part { stream, day, first_seq: 42 });
         for (format, stream, expected) in [

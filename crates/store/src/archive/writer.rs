@@ -79,8 +79,7 @@ pub struct Unwritten {
 impl LineWriter {
     /// Begins; the thread is started with it.
     pub fn open(target: Target) -> Result<Self, ArchiveError> {
-        let shared =
-            Arc::new(Shared { state: Mutex::default(), work: Condvar::new(), done: Condvar::new() });
+        let shared = Arc::new(Shared { state: Mutex::default(), work: Condvar::new(), done: Condvar::new() });
         let output = match target {
             Target::File(path) => {
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -91,7 +90,9 @@ impl LineWriter {
                 open_append(&path).map_err(ArchiveError::io("open", &path))?;
                 Output::File { path, file: None }
             }
-            Target::Objects(first) => Output::Objects { places: Places::new(Roots::Anywhere), first, next: 0 },
+            Target::Objects(first) => {
+                Output::Objects { places: Places::new(Roots::Anywhere), first, next: 0 }
+            }
         };
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -133,6 +134,9 @@ impl LineWriter {
         let mut state = self.shared.lock();
         let failures = state.failures;
         while state.count + state.in_hand > 0 {
+            if state.closing {
+                return Err(state.unwritten());
+            }
             state.asked = true;
             self.shared.work.notify_one();
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -165,6 +169,11 @@ impl LineWriter {
         {
             tracing::error!("a logger's thread panicked");
         }
+        // What is lost is told once.
+        let mut state = self.shared.lock();
+        (state.count, state.in_hand) = (0, 0);
+        state.lines.clear();
+        drop(state);
         flushed
     }
 }
@@ -222,7 +231,9 @@ impl Shared {
         let mut state = self.lock();
         let mut until = None;
         loop {
-            if state.closing || (state.count > 0 && (state.asked || state.lines.len() >= GATHER_BYTES && !until_asked)) {
+            if state.closing
+                || (state.count > 0 && (state.asked || state.lines.len() >= GATHER_BYTES && !until_asked))
+            {
                 return state;
             }
             if state.lines.len() >= WAITING_BYTES_MAX {
@@ -307,7 +318,8 @@ fn append(path: &Path, open: &mut Option<File>, lines: &mut Vec<u8>) -> io::Resu
             Ok(written) if written >= lines.len() => lines.clear(),
             Ok(written) => {
                 // A full disk. The line that was torn is written again as a whole, on a line of its own.
-                let whole = lines.get(..written).and_then(|part| part.iter().rposition(|byte| *byte == b'\n'));
+                let whole =
+                    lines.get(..written).and_then(|part| part.iter().rposition(|byte| *byte == b'\n'));
                 lines.drain(..whole.map_or(0, |end| end + 1));
                 lines.insert(0, b'\n');
             }

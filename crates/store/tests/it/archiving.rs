@@ -109,11 +109,13 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 fn lines(dir: &Path, of_fates: bool) -> Vec<Value> {
     let all = files(&dir.join("archive"));
     let is_fates = |path: &Path| path.components().any(|part| part.as_os_str() == "fates");
-    let wanted = all.iter().filter(|path| {
-        path.extension().is_some_and(|kind| kind == "jsonl") && is_fates(path) == of_fates
-    });
+    let wanted = all
+        .iter()
+        .filter(|path| path.extension().is_some_and(|kind| kind == "jsonl") && is_fates(path) == of_fates);
     let texts = wanted.map(|path| std::fs::read_to_string(path).unwrap());
-    texts.flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>()).collect()
+    texts
+        .flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>())
+        .collect()
 }
 
 fn uids(lines: &[Value]) -> Vec<String> {
@@ -129,7 +131,10 @@ fn fates(dir: &Path) -> BTreeMap<String, (String, Option<u64>)> {
     let told = lines(dir, true);
     let fate = |line: &Value| {
         assert_eq!(line["kind"], "fate");
-        (line["uid"].as_str().unwrap().into(), (line["status"].as_str().unwrap().into(), line["step"].as_u64()))
+        (
+            line["uid"].as_str().unwrap().into(),
+            (line["status"].as_str().unwrap().into(), line["step"].as_u64()),
+        )
     };
     told.iter().map(fate).collect()
 }

@@ -63,16 +63,22 @@ impl Told {
     fn new(mode: &str) -> Self {
         let config = json!({
             "mode": mode, "group_size": 3, "group_timeout_seconds": 6, "lease_seconds": 10, "keep_commits": 1,
-            "max_samples": 2, "capacity": 20, "max_rollout_step_delay": 3,
+            "max_samples": 2, "replay_capacity": 20, "max_rollout_timestamp_delay": -1.0, "max_rollout_step_delay": 3,
         });
         let Value::Object(config) = config else { unreachable!() };
         let config = RunConfig::default().patched(&config).unwrap();
         let mut fates = Fates::default();
-        let configured =
-            Event::Configured { at: Time(0), config: Box::new(config.clone()), start: None };
+        let configured = Event::Configured { at: Time(0), config: Box::new(config.clone()), start: None };
         fates.hear(&configured, &mut Vec::new());
         let is_replay = mode == "replay";
-        Self { ledger: Ledger::new(config), fates, last: BTreeMap::new(), admitted: Vec::new(), now: Time(1_000), is_replay }
+        Self {
+            ledger: Ledger::new(config),
+            fates,
+            last: BTreeMap::new(),
+            admitted: Vec::new(),
+            now: Time(1_000),
+            is_replay,
+        }
     }
 
     fn run(&mut self, command: &Command) {
@@ -96,14 +102,20 @@ impl Told {
             let told = self.last.get(uid);
             let told = told.map_or((Status::Held, None, None), |fate| (fate.status, fate.reason, fate.step));
             let known = match self.ledger.whereabouts(uid).unwrap() {
-                Whereabouts::Settled { fate: LedgerFate::Trained { step, .. }, .. } => (Status::Trained, None, step),
-                Whereabouts::Settled { fate: LedgerFate::Dropped(reason), .. } => (Status::Dropped, Some(reason), None),
+                Whereabouts::Settled { fate: LedgerFate::Trained { step, .. }, .. } => {
+                    (Status::Trained, None, step)
+                }
+                Whereabouts::Settled { fate: LedgerFate::Dropped(reason), .. } => {
+                    (Status::Dropped, Some(reason), None)
+                }
                 // It may have been trained on and still be drawn from; the ledger calls that held.
                 Whereabouts::Kept { .. } if self.is_replay => {
                     assert_ne!(told.0, Status::Dropped, "{uid}");
                     continue;
                 }
-                Whereabouts::Kept { lease: Some((_, LeaseStatus::Acked(step))), .. } => (Status::Trained, None, step),
+                Whereabouts::Kept { lease: Some((_, LeaseStatus::Acked(step))), .. } => {
+                    (Status::Trained, None, step)
+                }
                 Whereabouts::Kept { .. } => (Status::Held, None, None),
             };
             assert_eq!(told, known, "{uid}");
