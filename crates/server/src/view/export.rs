@@ -74,7 +74,8 @@ async fn export(OfView(view): OfView, Params(asked): Params<ExportAsked>) -> Res
     }
     let columns = words(&asked.columns);
     let (sender, pieces) = mpsc::channel(WAITING_MAX);
-    tokio::task::spawn_blocking(move || {
+    let tasks = view.tasks.clone();
+    tasks.spawn_blocking(move || {
         let sent = match asked.format {
             Format::Jsonl => send_lines(&view, &rows, &sender),
             _ => send_csv(&view, &rows, columns, &sender),

@@ -264,7 +264,7 @@ async fn stream(app: App, place: String, asked: ContentsAsked) -> Result<Respons
     let views = Arc::clone(&app.views);
     let file = blocking(move || Ok(views.places.open(&place)?)).await?;
     let (sender, pieces) = mpsc::channel(4);
-    tokio::task::spawn_blocking(move || {
+    app.views.tasks.spawn_blocking(move || {
         let lines = Lines { skip: asked.offset, take: asked.limit.unwrap_or(u64::MAX) };
         if let Err(error) = lines.send(&*file, &sender) {
             let _closed = sender.blocking_send(Err(io::Error::other(error.message)));

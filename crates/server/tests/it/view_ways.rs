@@ -149,7 +149,7 @@ fn an_export_is_the_rows_as_they_stand() {
 fn scripts_of_the_older_viewer_go_on() {
     let viewed = Viewed::start();
     let file = viewed.write("run/a.jsonl", usual());
-    let other = viewed.write("run/b.jsonl", row(9, 1, 1).to_string());
+    let other = viewed.write("run/b.jsonl", row(9, 1, 1).to_string() + "\n");
     let (status, samples) =
         viewed.server.get(&format!("/api/samples?file={}&limit=2&offset=1", escape(&file)));
     assert_eq!((status, samples.as_array().unwrap().len()), (200, 2), "{samples}");
