@@ -9,7 +9,7 @@ use crate::records::seconds;
 use rusqlite::{Connection, params};
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fate {
+pub(crate) struct Fate {
     pub uid: String,
     pub status: Option<String>,
     pub reason: Option<String>,
@@ -21,7 +21,7 @@ pub struct Fate {
 
 impl Fate {
     /// A line that is no fate tells nothing about any rollout, and is passed over.
-    pub fn of_line(line: &[u8]) -> Option<Self> {
+    pub(crate) fn of_line(line: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(line).ok()?;
         let mut reader = Reader::default();
         let row = reader.read(text.trim_start_matches('\u{feff}')).ok()?;
@@ -42,7 +42,7 @@ impl Fate {
     }
 }
 
-pub fn put(connection: &Connection, source: i64, fate: &Fate) -> rusqlite::Result<()> {
+pub(crate) fn put(connection: &Connection, source: i64, fate: &Fate) -> rusqlite::Result<()> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO fates (uid, status, reason, step, version, at, source) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (uid) DO UPDATE SET status = ?2, reason = ?3, step = ?4, version = ?5, at = ?6, source = ?7
@@ -61,12 +61,12 @@ const TELL: &str = "UPDATE rows SET status = f.status, reason = f.reason,
  FROM fates f WHERE f.uid = rows.uid";
 
 /// Tells one rollout its fate, if it is there already. Gives the number of rows that it changed.
-pub fn tell_one(connection: &Connection, uid: &str) -> rusqlite::Result<usize> {
+pub(crate) fn tell_one(connection: &Connection, uid: &str) -> rusqlite::Result<usize> {
     connection.prepare_cached(&format!("{TELL} AND rows.uid = ?1"))?.execute([uid])
 }
 
 /// Tells the rows that came after their fate.
-pub fn tell_new(connection: &Connection) -> rusqlite::Result<usize> {
+pub(crate) fn tell_new(connection: &Connection) -> rusqlite::Result<usize> {
     let until = "(SELECT value FROM facts WHERE name = 'fates_until')";
     let any: bool = connection.query_row("SELECT EXISTS (SELECT 1 FROM fates)", [], |row| row.get(0))?;
     let told = match any {

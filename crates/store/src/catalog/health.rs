@@ -51,8 +51,10 @@ pub(super) fn health(catalog: &Catalog) -> Result<Health, CatalogError> {
             [],
             |row| Ok((number(row, 0)?, number(row, 1)?)),
         )?;
-        health.half_written = connection
-            .query_row("SELECT count(*) FROM sources WHERE pending_bytes > 0", [], |row| number(row, 0))?;
+        health.half_written =
+            connection.query_row("SELECT count(*) FROM sources WHERE pending_bytes > 0", [], |row| {
+                number(row, 0)
+            })?;
         let mut unread =
             connection.prepare("SELECT url, problem FROM sources WHERE problem IS NOT NULL ORDER BY url")?;
         let unread = unread.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -8,12 +8,12 @@ use bytes::{Bytes, BytesMut};
 use std::ops::Range;
 
 /// A longer row is counted as bad and not read as a whole: memory is bounded, whatever the data.
-pub const ROW_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const ROW_BYTES_MAX: u64 = 64 << 20;
 const MORE_BYTES: u64 = 1 << 20;
 
 /// A line without its end.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub(crate) struct Line<'a> {
     pub offset: u64,
     pub bytes: &'a [u8],
     /// Its own, which is more than `bytes` if it is too long to be read.
@@ -25,7 +25,7 @@ pub struct Line<'a> {
 
 /// What a stretch came to.
 #[derive(Debug, Default)]
-pub struct Stretch {
+pub(crate) struct Stretch {
     pub line_ends: u64,
     /// After the last line that has its end, if there is any.
     pub end: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Stretch {
 
 /// Where lines are to be looked for.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub(crate) struct Ask {
     pub stretch: Range<u64>,
     /// A line begins where the stretch does.
     pub is_first: bool,
@@ -43,7 +43,11 @@ pub struct Ask {
     pub file_end: u64,
 }
 
-pub fn lines(file: &dyn ReadAt, ask: &Ask, mut each: impl FnMut(Line<'_>)) -> Result<Stretch, PlaceError> {
+pub(crate) fn lines(
+    file: &dyn ReadAt,
+    ask: &Ask,
+    mut each: impl FnMut(Line<'_>),
+) -> Result<Stretch, PlaceError> {
     let begin = if ask.is_first { ask.stretch.start } else { ask.stretch.start - 1 };
     let bytes = exactly(file, begin..ask.stretch.end)?;
     let mut stretch = Stretch { read: (begin, bytes.clone()), ..Stretch::default() };
@@ -107,12 +111,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    pub fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         let bytes = self.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.bytes);
         bytes.iter().all(u8::is_ascii_whitespace)
     }
 
-    pub fn is_too_long(&self) -> bool {
+    pub(crate) fn is_too_long(&self) -> bool {
         self.length > ROW_BYTES_MAX
     }
 }
@@ -149,9 +153,10 @@ mod tests {
     fn every_line_is_in_one_stretch_wherever_the_cuts_are() {
         let text = b"ab\n\ncdefgh\r\ni\n\n\njklmnop\nhalf";
         let file = Memory(text.to_vec());
-        let expected: Vec<_> = [(0, "ab"), (3, ""), (4, "cdefgh"), (12, "i"), (14, ""), (15, ""), (16, "jklmnop"), (24, "half")]
-            .map(|(offset, line)| (offset, line.to_owned()))
-            .to_vec();
+        let expected: Vec<_> =
+            [(0, "ab"), (3, ""), (4, "cdefgh"), (12, "i"), (14, ""), (15, ""), (16, "jklmnop"), (24, "half")]
+                .map(|(offset, line)| (offset, line.to_owned()))
+                .to_vec();
         let file_end = text.len() as u64;
         for size in 1..=file_end {
             let (mut got, mut line_ends, mut end) = (Vec::new(), 0, 0);

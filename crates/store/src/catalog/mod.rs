@@ -7,7 +7,7 @@
 //! Two processes may index the same place: the second waits for the first and finds nothing left to do.
 //!
 //! A refresh in order: `home` has the file and its lock, `plan` compares the files with what is known of them,
-//! `pipeline` reads and summarises on all cores, `writer` puts the rows in. `read` gives bodies and connections.
+//! `pipeline` reads (`lines`, `whole`) and summarises on all cores, `writer` puts the rows in. `read` gives bodies and connections.
 
 pub mod columns;
 mod error;
@@ -22,6 +22,7 @@ mod read;
 mod refresh;
 pub mod schema;
 mod sources;
+mod whole;
 mod writer;
 
 pub use error::CatalogError;

@@ -8,6 +8,7 @@ use super::fates::Fate;
 use super::lines::{self, Ask};
 use super::plan::Job;
 use super::sources::{Format, Reached};
+use super::whole;
 use crate::places::{PlaceError, Places, ReadAt};
 use crate::records::{Place, Summarizer, Summary};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,7 @@ const AHEAD: u64 = 8;
 
 /// One row of a file.
 #[derive(Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// Line ends before it, in this part.
     pub nth: u64,
     pub offset: u64,
@@ -32,7 +33,7 @@ pub struct Found {
 
 /// Some of what a turn came to.
 #[derive(Debug, Default)]
-pub struct Part {
+pub(crate) struct Part {
     pub turn: u64,
     pub job: usize,
     pub rows: Vec<Found>,
@@ -66,7 +67,7 @@ struct Queue {
 
 /// Hands out turns.
 #[derive(Debug)]
-pub struct Line<'j> {
+pub(crate) struct Line<'j> {
     places: &'j Places,
     jobs: &'j [Job],
     files: Vec<OnceLock<Result<Arc<dyn ReadAt>, PlaceError>>>,
@@ -76,20 +77,20 @@ pub struct Line<'j> {
 }
 
 impl<'j> Line<'j> {
-    pub fn new(places: &'j Places, jobs: &'j [Job], cancelled: &'j AtomicBool) -> Self {
+    pub(crate) fn new(places: &'j Places, jobs: &'j [Job], cancelled: &'j AtomicBool) -> Self {
         let files = jobs.iter().map(|_| OnceLock::new()).collect();
         let queue = Mutex::new(Queue { taken: 0, written: 0, job: 0, at: None });
         Self { places, jobs, files, queue, moved: Condvar::new(), cancelled }
     }
 
     /// The writer is done with a turn.
-    pub fn wrote(&self, turn: u64) {
+    pub(crate) fn wrote(&self, turn: u64) {
         self.queue().written = turn + 1;
         self.moved.notify_all();
     }
 
     /// Nothing is written any more: workers that wait give up.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.queue().written = u64::MAX;
         self.moved.notify_all();
     }
@@ -148,7 +149,7 @@ impl<'j> Line<'j> {
 }
 
 /// One thread's work: turns, until there are none or nobody wants them.
-pub fn work(line: &Line<'_>, parts: &flume::Sender<Part>) {
+pub(crate) fn work(line: &Line<'_>, parts: &flume::Sender<Part>) {
     let mut summarizer = Summarizer::default();
     while let Some(turn) = line.take() {
         let Some(job) = line.jobs.get(turn.job) else { return };
@@ -163,14 +164,15 @@ pub fn work(line: &Line<'_>, parts: &flume::Sender<Part>) {
             sent += 1;
             parts.send(part).is_ok()
         };
-        let done = line.open(turn.job).and_then(|file| match job.format {
-            Format::Lines | Format::Fates => read_lines(&*file, job, &turn, &mut summarizer),
-            Format::Json | Format::Parquet | Format::FatesParquet => Ok(Part::default()),
+        let opened = line.open(turn.job).map_err(|error| error.to_string());
+        let done = opened.and_then(|file| match job.format {
+            Format::Lines | Format::Fates => {
+                read_lines(&*file, job, &turn, &mut summarizer).map_err(|error| error.to_string())
+            }
+            Format::Json => whole::json(&file, job, &mut summarizer),
+            Format::Parquet | Format::FatesParquet => whole::parquet(&file, job, &mut summarizer, &mut emit),
         });
-        let last = match done {
-            Ok(part) => part,
-            Err(error) => Part { problem: Some(error.to_string()), ..Part::default() },
-        };
+        let last = done.unwrap_or_else(|problem| Part { problem: Some(problem), ..Part::default() });
         if !emit(Part { is_last_of_turn: true, ..last }) {
             return;
         }

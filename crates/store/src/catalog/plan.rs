@@ -19,7 +19,7 @@ const HASHED_BYTES_MAX: u64 = 16 << 20;
 
 /// A file to be read, from somewhere on.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub(crate) struct Job {
     pub info: FileInfo,
     pub format: Format,
     /// Of a file that is read on; none is read from its front.
@@ -28,7 +28,7 @@ pub struct Job {
 }
 
 #[derive(Debug, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// By URL, and fates after all rollouts.
     pub jobs: Vec<Job>,
     /// Sources whose rows go, because the file is gone or is another now.
@@ -41,7 +41,7 @@ pub struct Plan {
     pub unchanged_files: u64,
 }
 
-pub fn plan(places: &Places, files: Vec<FileInfo>, known: Vec<Source>) -> Plan {
+pub(crate) fn plan(places: &Places, files: Vec<FileInfo>, known: Vec<Source>) -> Plan {
     let now = now_ms();
     let mut known: HashMap<String, Source> =
         known.into_iter().map(|source| (source.url.clone(), source)).collect();
@@ -121,7 +121,7 @@ fn goes_on(file: &dyn ReadAt, info: &FileInfo, reached: &Reached) -> Result<bool
 }
 
 /// What is remembered as the stamp of a file that has been read.
-pub fn stamp(places: &Places, info: &FileInfo) -> String {
+pub(crate) fn stamp(places: &Places, info: &FileInfo) -> String {
     let is_fresh = now_ms() - info.modified_ms < TICK_MS;
     if !is_fresh || info.size_bytes > HASHED_BYTES_MAX || places.local_path(&info.url).is_none() {
         return info.stamp.clone();

@@ -7,20 +7,33 @@ use super::columns::COLUMNS;
 use super::sources::Format;
 use super::{Catalog, CatalogError, RolloutId, RowNo, home};
 use crate::places::{PlaceError, ReadAt};
-use crate::records::{Body, Channel};
+use crate::records::{Body, Channel, table};
+use bytes::Bytes;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const OPEN_FILES_MAX: usize = 64;
+/// Of a Parquet file, at a time.
+const BATCH_ROWS: u64 = 64;
 const MMAP_BYTES: i64 = 1 << 30;
 
 /// What the clones of a catalog have together.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub(crate) struct Shared {
     connections: Mutex<Vec<Connection>>,
     files: Mutex<HashMap<String, Arc<dyn ReadAt>>>,
+    batch: Mutex<Option<Batch>>,
+}
+
+/// Rows of a Parquet file that were read last: whoever reads one reads the next.
+#[derive(Debug)]
+struct Batch {
+    key: String,
+    from: u64,
+    rows: Vec<Bytes>,
 }
 
 /// Where a row lies.
@@ -35,16 +48,44 @@ struct Spot {
 }
 
 pub(super) fn body(catalog: &Catalog, row: RowNo) -> Result<Body, CatalogError> {
-    let spot = with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
-    let range = spot.offset..spot.offset + spot.length;
-    // The file may have been replaced since it was opened; then the new one is asked, once.
+    let spot =
+        with_connection(catalog, |connection| spot(connection, row))?.ok_or(CatalogError::NoRow(row.0))?;
+    // A file that was replaced has another stamp, and is opened again.
     let key = format!("{} {}", spot.stamp, spot.url);
-    let raw = open(catalog, &key, &spot.url)?.read_at(range)?;
+    let file = open(catalog, &key, &spot.url)?;
+    let raw = match spot.format {
+        Format::Parquet => {
+            let moved = |why| CatalogError::Moved { row: row.0, why, url: spot.url.clone() };
+            row_of_parquet(&catalog.shared, key, &file, spot.offset).map_err(moved)?
+        }
+        _ => file.read_at(spot.offset..spot.offset + spot.length)?,
+    };
     if raw.len() as u64 != spot.length {
         let why = format!("{} of {} bytes are there", raw.len(), spot.length);
         return Err(CatalogError::Moved { row: row.0, why, url: spot.url });
     }
     Ok(Body { raw, url: spot.url, line: spot.line, offset: spot.offset })
+}
+
+fn row_of_parquet(shared: &Shared, key: String, file: &Arc<dyn ReadAt>, row: u64) -> Result<Bytes, String> {
+    let mut held = shared.batch.lock().unwrap_or_else(PoisonError::into_inner);
+    let find = |batch: &Batch| {
+        let at = row.checked_sub(batch.from).filter(|_| batch.key == key)?;
+        batch.rows.get(at as usize).cloned()
+    };
+    if let Some(found) = held.as_ref().and_then(find) {
+        return Ok(found);
+    }
+    let from = row / BATCH_ROWS * BATCH_ROWS;
+    let mut rows = Vec::new();
+    table::rows(file, from..from + BATCH_ROWS, |mut batch| {
+        rows.append(&mut batch);
+        ControlFlow::Continue(())
+    })?;
+    let batch = Batch { key: key.clone(), from, rows };
+    let found = find(&batch).ok_or_else(|| format!("the file has no row {row}"));
+    *held = Some(batch);
+    found
 }
 
 pub(super) fn find(catalog: &Catalog, id: RolloutId) -> Result<Option<RowNo>, CatalogError> {
@@ -148,15 +189,20 @@ fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result
     let sides: [(_, fn(&Body) -> Option<String>); 2] = [(c"prompt", prompt_of), (c"response", response_of)];
     for (name, side) in sides {
         let held = catalog.clone();
-        connection.create_scalar_function(name, 1, flags, move |context| Ok(side(&read(&held, context.get(0)?)?)))?;
+        connection.create_scalar_function(name, 1, flags, move |context| {
+            Ok(side(&read(&held, context.get(0)?)?))
+        })?;
     }
     let held = catalog.clone();
     connection.create_scalar_function(c"message", 2, flags, move |context| {
         let body = read(&held, context.get(0)?)?;
         let nth: i64 = context.get(1)?;
         let pieces = body.pieces().unwrap_or_default();
-        let text: Vec<_> =
-            pieces.iter().filter(|piece| piece.message as i64 == nth).map(|piece| piece.text.as_str()).collect();
+        let text: Vec<_> = pieces
+            .iter()
+            .filter(|piece| piece.message as i64 == nth)
+            .map(|piece| piece.text.as_str())
+            .collect();
         Ok((!text.is_empty()).then(|| text.concat()))
     })
 }
@@ -165,7 +211,8 @@ fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result
 fn prompt_of(body: &Body) -> Option<String> {
     let pieces = body.pieces().ok()?;
     let is_said = |channel| matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall);
-    let asked: Vec<_> = pieces.iter().take_while(|piece| !is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
+    let asked: Vec<_> =
+        pieces.iter().take_while(|piece| !is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
     Some(asked.join("\n"))
 }
 
@@ -173,6 +220,7 @@ fn prompt_of(body: &Body) -> Option<String> {
 fn response_of(body: &Body) -> Option<String> {
     let pieces = body.pieces().ok()?;
     let is_said = |channel| matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall);
-    let said: Vec<_> = pieces.iter().filter(|piece| is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
+    let said: Vec<_> =
+        pieces.iter().filter(|piece| is_said(piece.channel)).map(|piece| piece.text.as_str()).collect();
     Some(said.join("\n"))
 }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 const MARK_BYTES: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// A row a line.
     Lines,
     /// One JSON value over the whole file: a list of rows, an object with such a list, or one row.
@@ -29,7 +29,7 @@ const FORMATS: [(Format, &str); 5] = [
 
 impl Format {
     /// As far as the name says; what a `.json` really is, is seen when it is opened.
-    pub fn of(url: &str) -> Self {
+    pub(crate) fn of(url: &str) -> Self {
         let mut parts = url.rsplit('/');
         let name = parts.next().unwrap_or_default().to_ascii_lowercase();
         let is_fates = parts.any(|folder| folder == "fates");
@@ -42,26 +42,26 @@ impl Format {
         }
     }
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         FORMATS.iter().find(|(format, _)| *format == self).map_or("jsonl", |(_, name)| name)
     }
 
-    pub fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         FORMATS.iter().find(|(_, known)| *known == name).map_or(Self::Lines, |(format, _)| *format)
     }
 
-    pub fn is_lines(self) -> bool {
+    pub(crate) fn is_lines(self) -> bool {
         matches!(self, Self::Lines | Self::Fates)
     }
 
-    pub fn is_fates(self) -> bool {
+    pub(crate) fn is_fates(self) -> bool {
         matches!(self, Self::Fates | Self::FatesParquet)
     }
 }
 
 /// How far a file is in the catalog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
+pub(crate) struct Reached {
     pub bytes: u64,
     /// Line ends before that.
     pub lines: u64,
@@ -72,7 +72,7 @@ pub struct Reached {
 
 impl Reached {
     /// Looks at the bytes before `end`. `near` is a stretch of the file that has been read already, and its offset.
-    pub fn at(file: &dyn ReadAt, end: u64, near: (u64, &[u8])) -> Result<Self, PlaceError> {
+    pub(crate) fn at(file: &dyn ReadAt, end: u64, near: (u64, &[u8])) -> Result<Self, PlaceError> {
         let piece = |from: u64, to: u64| -> Result<i64, PlaceError> {
             let (start, bytes) = near;
             let inside = from.checked_sub(start).zip(to.checked_sub(start));
@@ -88,7 +88,7 @@ impl Reached {
 }
 
 #[derive(Clone, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     pub source: i64,
     pub url: String,
     pub format: Format,
@@ -97,7 +97,7 @@ pub struct Source {
     pub reached: Reached,
 }
 
-pub fn all(connection: &Connection) -> rusqlite::Result<Vec<Source>> {
+pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<Source>> {
     let mut select = connection.prepare(
         "SELECT source, url, format, size_bytes, stamp, indexed_bytes, lines, head_hash, tail_hash, pending_bytes
          FROM sources ORDER BY url",
@@ -124,7 +124,7 @@ pub fn all(connection: &Connection) -> rusqlite::Result<Vec<Source>> {
 }
 
 /// Puts a file in, or says that it is to be read from its front again.
-pub fn begin(connection: &Connection, info: &FileInfo, format: Format) -> rusqlite::Result<i64> {
+pub(crate) fn begin(connection: &Connection, info: &FileInfo, format: Format) -> rusqlite::Result<i64> {
     connection.prepare_cached(
         "INSERT INTO sources (url, format, size_bytes, stamp, indexed_bytes, lines, head_hash, tail_hash, pending_bytes)
          VALUES (?1, ?2, 0, '', 0, 0, 0, 0, 0)
@@ -135,7 +135,7 @@ pub fn begin(connection: &Connection, info: &FileInfo, format: Format) -> rusqli
     .query_row(params![info.url, format.name()], |row| row.get(0))
 }
 
-pub fn reach(connection: &Connection, source: i64, reached: &Reached) -> rusqlite::Result<()> {
+pub(crate) fn reach(connection: &Connection, source: i64, reached: &Reached) -> rusqlite::Result<()> {
     let mut update = connection.prepare_cached(
         "UPDATE sources SET indexed_bytes = ?2, lines = ?3, head_hash = ?4, tail_hash = ?5, pending_bytes = ?6
          WHERE source = ?1",
@@ -146,7 +146,7 @@ pub fn reach(connection: &Connection, source: i64, reached: &Reached) -> rusqlit
 }
 
 /// It was read to its end, as it was when it was looked at; or could not be, and why.
-pub fn finish(
+pub(crate) fn finish(
     connection: &Connection,
     source: i64,
     info: &FileInfo,

@@ -22,7 +22,7 @@ const LOAD_IDS_FROM_BYTES: u64 = 32 << 20;
 
 /// Ids are hashes already.
 #[derive(Debug, Default)]
-pub struct AsItIs(u64);
+pub(crate) struct AsItIs(u64);
 
 impl Hasher for AsItIs {
     fn finish(&self) -> u64 {
@@ -43,7 +43,7 @@ enum Ids {
 }
 
 #[derive(Debug)]
-pub struct Writer<'c> {
+pub(crate) struct Writer<'c> {
     connection: &'c Connection,
     places: &'c Places,
     ids: Ids,
@@ -61,13 +61,19 @@ struct Current {
     job: usize,
     source: i64,
     reached: Reached,
+    /// Why it cannot be read on. What comes after a gap is left for another time.
+    problem: Option<String>,
 }
 
 const INSERT: &str = "INSERT INTO rows VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
   ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39)";
 
 impl<'c> Writer<'c> {
-    pub fn new(connection: &'c Connection, places: &'c Places, new_bytes: u64) -> rusqlite::Result<Self> {
+    pub(crate) fn new(
+        connection: &'c Connection,
+        places: &'c Places,
+        new_bytes: u64,
+    ) -> rusqlite::Result<Self> {
         let is_indexed: bool = connection.query_row(
             "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'rows_id')",
             [],
@@ -101,14 +107,34 @@ impl<'c> Writer<'c> {
         })
     }
 
-    pub fn put(&mut self, job: &Job, part: &Part) -> rusqlite::Result<()> {
+    pub(crate) fn put(&mut self, job: &Job, part: &Part) -> rusqlite::Result<()> {
         self.begin()?;
         let mut current = match self.current.take().filter(|current| current.job == part.job) {
             Some(current) => current,
             None => self.start(job, part.job)?,
         };
+        current.problem = current.problem.take().or_else(|| part.problem.clone());
+        if current.problem.is_none() {
+            self.take(&mut current, part)?;
+        }
+        self.progress.bytes_done += part.bytes;
+        self.since_commit += part.rows.len() as u64 + part.fates.len() as u64;
+        if part.is_last_of_job {
+            sources::reach(self.connection, current.source, &current.reached)?;
+            self.finish(&current, job)?;
+        } else {
+            self.current = Some(current);
+        }
+        let after = if self.has_committed { COMMIT_AFTER } else { FIRST_COMMIT_AFTER };
+        if self.since_commit >= COMMIT_ROWS || self.begun.is_some_and(|begun| begun.elapsed() >= after) {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, current: &mut Current, part: &Part) -> rusqlite::Result<()> {
         for found in &part.rows {
-            self.row(&current, found)?;
+            self.row(current, found)?;
         }
         for fate in &part.fates {
             fates::put(self.connection, current.source, fate)?;
@@ -122,42 +148,33 @@ impl<'c> Writer<'c> {
                 _ => Reached { lines: current.reached.lines + reached.lines, ..reached },
             };
         }
-        self.progress.bytes_done += part.bytes;
-        self.since_commit += part.rows.len() as u64 + part.fates.len() as u64;
-        if part.is_last_of_job {
-            sources::reach(self.connection, current.source, &current.reached)?;
-            self.finish(&current, job, part)?;
-        } else {
-            self.current = Some(current);
-        }
-        let after = if self.has_committed { COMMIT_AFTER } else { FIRST_COMMIT_AFTER };
-        if self.since_commit >= COMMIT_ROWS || self.begun.is_some_and(|begun| begun.elapsed() >= after) {
-            self.commit()?;
-        }
         Ok(())
     }
 
     fn start(&mut self, job: &Job, nth: usize) -> rusqlite::Result<Current> {
         match job.known {
-            Some((source, reached)) => {
-                Ok(Current { job: nth, source, reached: Reached { pending_bytes: 0, ..reached } })
-            }
+            Some((source, reached)) => Ok(Current {
+                job: nth,
+                source,
+                reached: Reached { pending_bytes: 0, ..reached },
+                problem: None,
+            }),
             None => {
                 let source = sources::begin(self.connection, &job.info, job.format)?;
-                Ok(Current { job: nth, source, reached: Reached::default() })
+                Ok(Current { job: nth, source, reached: Reached::default(), problem: None })
             }
         }
     }
 
-    fn finish(&mut self, current: &Current, job: &Job, part: &Part) -> rusqlite::Result<()> {
+    fn finish(&mut self, current: &Current, job: &Job) -> rusqlite::Result<()> {
         self.progress.files_done += 1;
         let mut info = job.info.clone();
         // Without its stamp it is looked at again the next time.
-        info.stamp = match part.problem {
+        info.stamp = match current.problem {
             Some(_) => String::new(),
             None => plan::stamp(self.places, &info),
         };
-        sources::finish(self.connection, current.source, &info, part.problem.as_deref())
+        sources::finish(self.connection, current.source, &info, current.problem.as_deref())
     }
 
     fn row(&mut self, current: &Current, found: &Found) -> rusqlite::Result<()> {
@@ -209,7 +226,9 @@ impl<'c> Writer<'c> {
             found.length as i64,
         ])?;
         if let Some(extra) = &s.extra {
-            self.connection.prepare_cached("INSERT INTO extras VALUES (?1, ?2)")?.execute(params![row, extra])?;
+            self.connection
+                .prepare_cached("INSERT INTO extras VALUES (?1, ?2)")?
+                .execute(params![row, extra])?;
         }
         if let Some(problem) = &s.problem {
             let mut insert = self.connection.prepare_cached("INSERT INTO problems VALUES (?1, ?2)")?;
@@ -239,7 +258,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    pub fn commit(&mut self) -> rusqlite::Result<()> {
+    pub(crate) fn commit(&mut self) -> rusqlite::Result<()> {
         if self.begun.is_none() {
             return Ok(());
         }
@@ -259,7 +278,7 @@ fn revise(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Tells rows that came after their fate.
-pub fn tell_fates(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn tell_fates(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if fates::tell_new(connection)? > 0 {
         revise(connection)?;
@@ -268,7 +287,7 @@ pub fn tell_fates(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Takes out what is no longer so.
-pub fn clear(connection: &Connection, plan: &Plan) -> rusqlite::Result<()> {
+pub(crate) fn clear(connection: &Connection, plan: &Plan) -> rusqlite::Result<()> {
     if plan.stale.is_empty() && plan.gone.is_empty() && !plan.is_reset {
         return Ok(());
     }

@@ -63,7 +63,9 @@ impl Body {
         self.with_row(|row| {
             let mut pieces = Vec::new();
             for (message, turn) in shape::turns(row).iter().enumerate() {
-                turn.pieces(&mut |channel, text| pieces.push(Piece { message, channel, text: text.to_owned() }));
+                turn.pieces(&mut |channel, text| {
+                    pieces.push(Piece { message, channel, text: text.to_owned() })
+                });
             }
             pieces
         })

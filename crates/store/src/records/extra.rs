@@ -15,7 +15,7 @@ const TEXT_CHARS: usize = 500;
 const NOT_EXTRA: [&str; 3] = ["grades", "source_file", "timestamp"];
 
 /// As a JSON object, or nothing if there are none.
-pub fn scalars(row: Node<'_>) -> Option<String> {
+pub(crate) fn scalars(row: Node<'_>) -> Option<String> {
     let mut json = String::new();
     let mut count = 0;
     let mut add = |prefix: Option<&str>, name: &str, node: Node<'_>| {

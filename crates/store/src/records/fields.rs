@@ -4,13 +4,13 @@ use super::json::{Node, Said};
 use super::summary::number;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Number {
+pub(crate) enum Number {
     Int(i64),
     Float(f64),
 }
 
 impl Number {
-    pub fn of_text(text: &str) -> Option<Self> {
+    pub(crate) fn of_text(text: &str) -> Option<Self> {
         let text = text.trim();
         text.parse().map(Number::Int).ok().or_else(|| text.parse().map(Number::Float).ok())
     }
@@ -25,7 +25,7 @@ impl Number {
 
 /// Where a row keeps its fields.
 #[derive(Debug)]
-pub struct Fields<'t> {
+pub(crate) struct Fields<'t> {
     row: Node<'t>,
     /// The most telling first.
     homes: Vec<Node<'t>>,
@@ -36,12 +36,12 @@ pub struct Fields<'t> {
 /// A reward of several parts has its total under one of these names. Where there is none there is no reward: a mean
 /// or a sum would be a number that nobody trained on. The parts are there in any case, as `reward.<part>`.
 const TOTALS: [&str; 4] = ["score", "reward", "total", "overall"];
-pub const REWARDS: [&str; 2] = ["reward", "score"];
+pub(crate) const REWARDS: [&str; 2] = ["reward", "score"];
 /// Objects whose fields count as the row's own, after those that are.
-pub const HOMES: [&str; 4] = ["attributes", "extra_info", "metadata", "info"];
+pub(crate) const HOMES: [&str; 4] = ["attributes", "extra_info", "metadata", "info"];
 
 impl<'t> Fields<'t> {
-    pub fn new(row: Node<'t>) -> Self {
+    pub(crate) fn new(row: Node<'t>) -> Self {
         let home = |name: &&str| row.get(name).filter(|node| node.is_object());
         let mut homes: Vec<_> = home(&"attributes").into_iter().collect();
         homes.push(row);
@@ -49,17 +49,17 @@ impl<'t> Fields<'t> {
         Self { row, homes, is_odd: false }
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.row.get(name).is_some()
     }
 
     /// The first that is there and says something.
-    pub fn node(&self, names: &[&str]) -> Option<Node<'t>> {
+    pub(crate) fn node(&self, names: &[&str]) -> Option<Node<'t>> {
         let all = names.iter().flat_map(|name| self.homes.iter().map(move |home| home.get(name)));
         all.flatten().find(|node| !node.is_null())
     }
 
-    pub fn text(&mut self, names: &[&str]) -> Option<String> {
+    pub(crate) fn text(&mut self, names: &[&str]) -> Option<String> {
         let node = self.node(names)?;
         match node.said() {
             Said::Str(text) => Some(text.to_owned()),
@@ -72,7 +72,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    pub fn int(&mut self, names: &[&str]) -> Option<i64> {
+    pub(crate) fn int(&mut self, names: &[&str]) -> Option<i64> {
         let node = self.node(names)?;
         let number = number(node);
         self.is_odd |= !matches!(node.said(), Said::Int(_));
@@ -82,7 +82,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    pub fn float(&mut self, names: &[&str]) -> Option<f64> {
+    pub(crate) fn float(&mut self, names: &[&str]) -> Option<f64> {
         let node = self.node(names)?;
         self.float_of(node)
     }
@@ -94,7 +94,7 @@ impl<'t> Fields<'t> {
         float.is_finite().then_some(float)
     }
 
-    pub fn flag(&mut self, names: &[&str]) -> Option<bool> {
+    pub(crate) fn flag(&mut self, names: &[&str]) -> Option<bool> {
         let node = self.node(names)?;
         self.is_odd |= !matches!(node.said(), Said::Bool(_));
         match node.said() {
@@ -104,7 +104,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    pub fn reward(&mut self) -> Option<f64> {
+    pub(crate) fn reward(&mut self) -> Option<f64> {
         let node = self.node(&REWARDS)?;
         if !node.is_object() {
             return self.float_of(node);
@@ -115,14 +115,14 @@ impl<'t> Fields<'t> {
     }
 
     /// What a writer says about which group a rollout is of.
-    pub fn told_group(&self) -> Vec<String> {
+    pub(crate) fn told_group(&self) -> Vec<String> {
         let names = ["group_id", "group_index", "group", "round", "epoch"];
         let found = |name: &&str| self.node(&[name]).map(|node| format!("{name}={}", node.to_value()));
         names.iter().filter_map(found).collect()
     }
 
     /// Whether more than one version sampled it, where versions are told.
-    pub fn mixed(&mut self) -> Option<bool> {
+    pub(crate) fn mixed(&mut self) -> Option<bool> {
         let mut versions: Vec<i64> = Vec::new();
         let mut see = |node: Option<Node<'_>>| {
             if let Some(Said::Int(version)) = node.map(Node::said)
@@ -147,13 +147,13 @@ impl<'t> Fields<'t> {
         (!versions.is_empty()).then_some(versions.len() > 1)
     }
 
-    pub fn last_stop(&self) -> Option<String> {
+    pub(crate) fn last_stop(&self) -> Option<String> {
         let segment = self.node(&["segments"])?.items().last()?;
         segment.get("stop_reason").and_then(Node::str).map(str::to_owned)
     }
 
     /// Sampled ones.
-    pub fn tokens(&mut self) -> Option<i64> {
+    pub(crate) fn tokens(&mut self) -> Option<i64> {
         let told = ["response_length", "completion_tokens", "response_tokens_count", "num_tokens", "tokens"];
         for name in told {
             if let Some(Said::Int(count)) = self.node(&[name]).map(Node::said) {

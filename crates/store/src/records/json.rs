@@ -224,9 +224,7 @@ impl Cursor<'_, '_> {
         if let Ok(uint) = text.parse() {
             return Ok(Token::UInt(uint));
         }
-        text.parse()
-            .map(Token::Float)
-            .map_err(|_| format!("{text:?} is no number, at byte {}", start + 1))
+        text.parse().map(Token::Float).map_err(|_| format!("{text:?} is no number, at byte {}", start + 1))
     }
 
     fn string(&mut self) -> Result<Token, String> {
@@ -304,7 +302,8 @@ impl Cursor<'_, '_> {
 
     fn hex(&self, at: usize) -> Result<u32, String> {
         let digits = self.bytes.get(at..at + 4).unwrap_or_default();
-        let code = digits.iter().try_fold(0, |code, &digit| Some(code * 16 + char::from(digit).to_digit(16)?));
+        let code =
+            digits.iter().try_fold(0, |code, &digit| Some(code * 16 + char::from(digit).to_digit(16)?));
         code.filter(|_| digits.len() == 4)
             .ok_or_else(|| format!("an escape without its four digits at byte {}", at - 1))
     }

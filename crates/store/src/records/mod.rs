@@ -12,11 +12,13 @@ mod extra;
 mod fields;
 pub mod identity;
 pub mod json;
+pub(crate) mod list;
 mod place;
 mod reasoning;
 mod repetition;
 mod shape;
 mod summary;
+pub(crate) mod table;
 mod when;
 
 pub use body::{Body, Piece, Rollout};

@@ -46,7 +46,11 @@ mod tests {
             ("", None, None, false),
         ] {
             let place = Place::of(url);
-            assert_eq!((place.step(false), place.step(true), place.is_eval), (step, dump_step, is_eval), "{url}");
+            assert_eq!(
+                (place.step(false), place.step(true), place.is_eval),
+                (step, dump_step, is_eval),
+                "{url}"
+            );
         }
     }
 }

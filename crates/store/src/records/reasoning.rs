@@ -20,7 +20,7 @@ enum Open {
 }
 
 /// Calls `part` with each stretch and whether it is reasoning. Says whether the last is never closed.
-pub fn split(text: &str, mut part: impl FnMut(&str, bool)) -> bool {
+pub(crate) fn split(text: &str, mut part: impl FnMut(&str, bool)) -> bool {
     let mut emit = |range: Range<usize>, is_reasoning| {
         if let Some(stretch) = text.get(range).filter(|stretch| !stretch.is_empty()) {
             part(stretch, is_reasoning);

@@ -9,16 +9,16 @@ const WINDOW: usize = 32;
 const WINDOWS_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
-pub struct Repetition {
+pub(crate) struct Repetition {
     windows: Vec<u64>,
 }
 
 impl Repetition {
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.windows.clear();
     }
 
-    pub fn read(&mut self, text: &str) {
+    pub(crate) fn read(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let before = self.windows.len();
         for at in memchr::memchr3_iter(b'.', b',', b'\n', bytes) {
@@ -48,7 +48,7 @@ impl Repetition {
     }
 
     /// 0 to 1.
-    pub fn share(&mut self) -> f64 {
+    pub(crate) fn share(&mut self) -> f64 {
         let all = self.windows.len();
         if all < 2 {
             return 0.0;
@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn loops_are_high_and_prose_is_low() {
-        let counted: String = (0..200).map(|n| format!("Item {n} is worth {} coins, I think.\n", n * n)).collect();
+        let counted: String =
+            (0..200).map(|n| format!("Item {n} is worth {} coins, I think.\n", n * n)).collect();
         assert!(share(&counted) < 0.1, "{}", share(&counted));
         assert!(share(&"Wait, let me think about this again. ".repeat(50)) > 0.9);
         assert!(share(&"the same words again and again ".repeat(50)) > 0.9);

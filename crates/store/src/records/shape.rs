@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 /// One message.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'t> {
+pub(crate) struct Turn<'t> {
     pub role: &'t str,
     /// Whose text it is, as far as its role says.
     pub channel: Channel,
@@ -27,11 +27,11 @@ pub struct Turn<'t> {
 }
 
 /// The keys of a row that hold its conversation. They are not told again among the rest.
-pub const CONVERSATION: [&str; 8] =
+pub(crate) const CONVERSATION: [&str; 8] =
     ["messages", "prompt", "completion", "response", "input", "output", "conversations", "trajectory"];
 
 /// In order. Empty if there is none that we know.
-pub fn turns(row: Node<'_>) -> Vec<Turn<'_>> {
+pub(crate) fn turns(row: Node<'_>) -> Vec<Turn<'_>> {
     for list in ["messages", "conversations"] {
         if let Some(messages) = row.get(list).filter(|messages| matches!(messages.said(), Said::List)) {
             return messages.items().map(|message| Turn::of(message, "user")).collect();
@@ -47,7 +47,8 @@ pub fn turns(row: Node<'_>) -> Vec<Turn<'_>> {
 
 fn two_sides(row: Node<'_>) -> Vec<Turn<'_>> {
     let find = |names: [&str; 3]| names.iter().find_map(|name| row.get(name).filter(|node| !node.is_null()));
-    let (asked, answered) = (find(["prompt", "input", "question"]), find(["completion", "response", "output"]));
+    let (asked, answered) =
+        (find(["prompt", "input", "question"]), find(["completion", "response", "output"]));
     if answered.is_none() && row.get("prompt").is_none() && row.get("input").is_none() {
         return Vec::new();
     }
@@ -91,19 +92,19 @@ impl<'t> Turn<'t> {
         Self { role, channel: channel_of(role), message: Some(message), content }
     }
 
-    pub fn is_answer(&self) -> bool {
+    pub(crate) fn is_answer(&self) -> bool {
         self.channel == Channel::Assistant
     }
 
     /// A role that is none of the format, or no message at all.
-    pub fn is_odd(&self) -> bool {
+    pub(crate) fn is_odd(&self) -> bool {
         let is_text = self.content.is_some_and(|content| matches!(content.said(), Said::Str(_)));
         let is_known = matches!(self.role, "user" | "human") || self.channel != Channel::User;
         !is_known || (self.message.is_none() && !is_text)
     }
 
     /// As every reader expects it: an object with a role and content.
-    pub fn to_value(self) -> Value {
+    pub(crate) fn to_value(self) -> Value {
         let mut message = match self.message {
             Some(message) => message.to_map(),
             None => Map::new(),
@@ -115,14 +116,17 @@ impl<'t> Turn<'t> {
         Value::Object(message)
     }
 
-    pub fn tool_calls(&self) -> usize {
-        let listed = self.message.and_then(|message| message.get("tool_calls")).map_or(0, |calls| calls.items().count());
+    pub(crate) fn tool_calls(&self) -> usize {
+        let listed = self
+            .message
+            .and_then(|message| message.get("tool_calls"))
+            .map_or(0, |calls| calls.items().count());
         let is_use = |part: &Node<'_>| part.get("type").and_then(Node::str) == Some("tool_use");
         listed + self.content.map_or(0, |content| content.items().filter(is_use).count())
     }
 
     /// Calls `piece` with all text in order. Says whether a block of reasoning is never closed.
-    pub fn pieces(&self, piece: &mut dyn FnMut(Channel, &str)) -> bool {
+    pub(crate) fn pieces(&self, piece: &mut dyn FnMut(Channel, &str)) -> bool {
         let thoughts = ["reasoning_content", "reasoning", "thinking"];
         if let Some(message) = self.message {
             for thought in thoughts.iter().filter_map(|name| message.get(name)).filter_map(Node::str) {
@@ -133,7 +137,9 @@ impl<'t> Turn<'t> {
         if let Some(content) = self.content {
             unclosed = self.content_pieces(content, piece);
         }
-        for call in self.message.and_then(|message| message.get("tool_calls")).into_iter().flat_map(Node::items) {
+        for call in
+            self.message.and_then(|message| message.get("tool_calls")).into_iter().flat_map(Node::items)
+        {
             let function = call.get("function").filter(|function| function.is_object()).unwrap_or(call);
             piece(Channel::ToolCall, &call_text(function, ["arguments", "input"]));
         }

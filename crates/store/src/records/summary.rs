@@ -117,15 +117,18 @@ impl Summary {
         };
         self.mixed = fields.mixed();
         self.advantage = fields.float(&["advantage"]);
-        self.stop_reason = fields.text(&["stop_reason", "finish_reason", "stop_condition"]).or_else(|| fields.last_stop());
+        self.stop_reason =
+            fields.text(&["stop_reason", "finish_reason", "stop_condition"]).or_else(|| fields.last_stop());
         self.truncated = fields.flag(&["truncated", "is_truncated"]).or_else(|| {
             let ended = self.stop_reason.as_deref().or(self.status.as_deref())?;
             Some(matches!(ended, "length" | "max_tokens" | "max_length" | "truncated"))
         });
         self.truncated = self.truncated.or(Some(false));
         self.tokens = fields.tokens();
-        self.time = fields.node(&["timestamp", "time", "created_at"]).and_then(|node| when::seconds(node.said()));
-        self.instance_id = fields.text(&["instance_id", "task_id", "example_id", "env_example_id", "problem_id"]);
+        self.time =
+            fields.node(&["timestamp", "time", "created_at"]).and_then(|node| when::seconds(node.said()));
+        self.instance_id =
+            fields.text(&["instance_id", "task_id", "example_id", "env_example_id", "problem_id"]);
         self.uid = fields.text(&["uid", "rollout_uid"]);
     }
 
@@ -153,7 +156,8 @@ fn group(summary: &Summary, fields: &Fields<'_>) -> i64 {
     let step = summary.step.unwrap_or_default().to_string();
     let prompt = summary.prompt_hash.map(|hash| hash.to_string());
     // Without a prompt only its name can say what belongs together, and without both nothing does.
-    let prompt = prompt.or_else(|| summary.instance_id.clone()).unwrap_or_else(|| format!("{:x}", summary.id));
+    let prompt =
+        prompt.or_else(|| summary.instance_id.clone()).unwrap_or_else(|| format!("{:x}", summary.id));
     identity::of_texts([experiment, &step, &prompt])
 }
 

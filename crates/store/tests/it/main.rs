@@ -4,6 +4,7 @@
 
 mod archive;
 mod archiving;
+mod catalog;
 mod conformance;
 mod fates;
 mod faults;
@@ -12,6 +13,7 @@ mod fixture;
 mod model;
 mod places;
 mod places_s3;
+mod records;
 mod rollout_columns;
 mod rollout_files;
 mod rollout_samples;
