@@ -53,6 +53,7 @@ from rollyard.errors import (
     NotExactError,
     NotReachableError,
     PacedError,
+    QueryError,
     RefusedError,
     ReplayError,
     RequestError,
@@ -73,6 +74,7 @@ from rollyard.limiters import MinSize, Queue, SampleToInsertRatio
 from rollyard.loader import ReplayDataLoader
 from rollyard.logger import RolloutLogger, RolloutSample, S3RolloutLogger, SampleAttributes
 from rollyard.masks import MultiTurnLossMaskGenerator
+from rollyard.opened import Found, Rollouts, Table, open
 from rollyard.replay import ReplayBuffer, ReplayBufferConfig
 from rollyard.resolve import resolve_workflow
 from rollyard.rollouts import Message, RolloutBatch, RolloutGroup, resolve_metadata
@@ -132,6 +134,7 @@ __all__ = [
     "Fate",
     "FileRolloutReader",
     "FileRolloutWriter",
+    "Found",
     "FullError",
     "GenerationConfig",
     "Group",
@@ -157,6 +160,7 @@ __all__ = [
     "NotReachableError",
     "OpenAIEngine",
     "PacedError",
+    "QueryError",
     "Queue",
     "RefusedError",
     "RejectedRollout",
@@ -179,6 +183,7 @@ __all__ = [
     "RolloutWithCount",
     "RolloutWorkflow",
     "RolloutWriter",
+    "Rollouts",
     "RollyardError",
     "RunStats",
     "RunningTask",
@@ -192,6 +197,7 @@ __all__ = [
     "SingleTurnWorkflow",
     "StorageError",
     "StorageType",
+    "Table",
     "TemplateError",
     "Tokenizer",
     "TokenizerError",
@@ -212,6 +218,7 @@ __all__ = [
     "create_training_batch_from_rollouts",
     "digest",
     "extract_answer",
+    "open",
     "pack",
     "pack_tensors",
     "resolve_metadata",

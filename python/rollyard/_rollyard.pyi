@@ -10,8 +10,10 @@ from typing_extensions import disjoint_base
 
 __version__: str
 __all__ = [
+    "Answer",
     "BuiltInWorkflow",
     "Call",
+    "Catalog",
     "Drift",
     "Engine",
     "Episode",
@@ -570,3 +572,27 @@ class Host:
 
 def record(scope: str, name: str, value: float) -> None: ...
 def recorded(reset: bool) -> str: ...
+
+@final
+class Catalog:
+    def __new__(cls, places: list[str], cache: str | PathLike[str] | None = None) -> Catalog: ...
+    def refresh(self) -> tuple[int, int]: ...
+    def sql(self, sql: str) -> Answer: ...
+    def search(
+        self,
+        text: str,
+        is_regex: bool,
+        ignore_case: bool,
+        channels: list[str],
+        filter: str,
+        hits_max: int | None,
+    ) -> list[tuple[str, int, str, int, int, str, int]]: ...
+    def raw(self, id: str) -> bytes | None: ...
+
+@final
+class Answer:
+    @property
+    def names(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def rows(self) -> list[tuple[Any, ...]]: ...
+    def ipc(self) -> bytes: ...

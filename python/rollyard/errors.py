@@ -50,6 +50,17 @@ class StorageError(RollyardError, OSError):
     """A folder of rollouts cannot be opened, listed or written to."""
 
 
+class QueryError(RollyardError, ValueError):
+    """A question that cannot be answered. `at` is where in it the mistake stands, in bytes, where that is known."""
+
+    def __init__(
+        self, message: str, at: tuple[int, int] | None = None, expected: list[str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.at = at
+        self.expected = expected or []
+
+
 class EngineError(RollyardError):
     """An inference engine did not do what it was asked.
 

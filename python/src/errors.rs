@@ -31,6 +31,7 @@ exceptions!(
     NotEnoughError,
     NotExactError,
     PacedError,
+    QueryError,
     ReplayError,
     RequestError,
     RolloutError,

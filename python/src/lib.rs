@@ -3,8 +3,9 @@
 //! Read in this order: [`tokenizer`] and [`masks`] make tokens of conversations ([`values`] brings Python's
 //! dicts to the templates), [`rollout`] is one rollout to the token, made of [`numbers`], of [`items`] as the
 //! yard keeps them, or of [`foreign`] objects; [`batch`] lays many out as tensors, [`replay`] keeps and picks
-//! them, [`storage`] keeps them as files, [`logger`] as lines for people to read, [`making`] makes them with engines and workflows, [`array`] lends Rust's memory to numpy, [`errors`] names what can go
-//! wrong.
+//! them, [`storage`] keeps them as files, [`logger`] as lines for people to read, [`making`] makes them with engines
+//! and workflows, [`catalog`] answers questions about files of them, [`array`] lends Rust's memory to numpy,
+//! [`errors`] names what can go wrong.
 //! Python sees all of it as `rollyard._rollyard`, and gives it better names in `rollyard/__init__.py`.
 
 mod tokenizer;
@@ -23,6 +24,8 @@ mod logger;
 mod storage;
 
 mod making;
+
+mod catalog;
 
 mod array;
 mod errors;
@@ -62,6 +65,9 @@ mod _rollyard {
 
     #[pymodule_export]
     use crate::storage::{FolderReader, FolderWriter};
+
+    #[pymodule_export]
+    use crate::catalog::{Answer, Catalog};
 
     #[pymodule_export]
     use crate::making::{

@@ -2,7 +2,8 @@
 //!
 //! [`serve`] runs the server. What it is told comes from flags, the environment and a file, and is put
 //! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
-//! into its log, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it. [`engine`] asks
+//! into its log, [`query`] and [`grep`] ask files of rollouts, [`convert`] and [`view`] show
+//! them in another form, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it. [`engine`] asks
 //! inference engines what they can do, [`run`] makes rollouts with them, and [`demo`] puts the server through its
 //! paces.
 
@@ -10,13 +11,18 @@ mod serve;
 mod settings;
 
 mod assign_ids;
+mod convert;
 mod demo;
 mod engine;
+mod grep;
 mod ledger;
+mod query;
 mod run;
 mod stats;
 mod tokens;
+mod view;
 
+mod catalog;
 mod client;
 mod lines;
 mod model;
@@ -46,6 +52,10 @@ enum Command {
     Run(Box<run::Arguments>),
     Stats(stats::Arguments),
     Ledger(ledger::Arguments),
+    Query(query::Arguments),
+    Grep(grep::Arguments),
+    Convert(convert::Arguments),
+    View(view::Arguments),
     AssignIds(assign_ids::Arguments),
     Tokens(tokens::Arguments),
     Engine(engine::Arguments),
@@ -58,6 +68,10 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
+        Command::Query(arguments) => query::run(&arguments),
+        Command::Grep(arguments) => grep::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Engine(arguments) => engine::run(&arguments),

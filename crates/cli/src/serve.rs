@@ -77,7 +77,7 @@ async fn serve(serving: Serving) -> Result<()> {
     Ok(served?)
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener> {
     let bind = || -> io::Result<TcpListener> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
@@ -123,7 +123,10 @@ fn explain(error: RunError, serving: &Serving) -> anyhow::Error {
 }
 
 /// The first signal asks to finish, the second does not ask.
-async fn stop_on_signal((mut interrupt, mut terminate): (Signal, Signal), stopping: CancellationToken) {
+pub(crate) async fn stop_on_signal(
+    (mut interrupt, mut terminate): (Signal, Signal),
+    stopping: CancellationToken,
+) {
     let mut next = async || {
         tokio::select! {
             _ = interrupt.recv() => 130,

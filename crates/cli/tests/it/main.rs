@@ -11,6 +11,7 @@ mod generators;
 mod help;
 mod ledger;
 mod program;
+mod query;
 mod replay_crash;
 mod run;
 mod settings;

@@ -6,7 +6,7 @@
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::basic::{Compression, ZstdLevel};
 use ::parquet::errors::ParquetError;
-use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::schema::types::ColumnPath;
 use arrow_array::builder::{
     BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
@@ -68,22 +68,60 @@ const LONG: [&str; 3] = ["prompt", "response", "record"];
 
 /// A file of rollouts, made of lines in the viewer's format.
 pub fn of_rollouts(lines: &[u8]) -> Result<Vec<u8>, ParquetError> {
-    of_lines(lines, ROLLOUTS, |line| Rollout::read(line))
+    let mut file = RolloutFile::new()?;
+    let mut bytes = file.write(lines)?;
+    bytes.extend(file.finish()?);
+    Ok(bytes)
 }
 
 /// A file of fates, made of their lines.
 pub fn of_fates(lines: &[u8]) -> Result<Vec<u8>, ParquetError> {
-    of_lines(lines, FATES, |line| {
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema(FATES), Some(properties()?))?;
+    writer.write(&batch(lines, FATES, |line| {
         let fate: Map<String, Value> = serde_json::from_slice(line).unwrap_or_default();
         move |name: &str| fate.get(name).cloned().unwrap_or_default()
-    })
+    })?)?;
+    writer.into_inner()
 }
 
-fn of_lines<'a, G: Fn(&str) -> Value>(
+/// A file of rollouts that is too large to be made at once. What each call gives belongs behind what came before.
+pub struct RolloutFile {
+    writer: ArrowWriter<Vec<u8>>,
+}
+
+impl RolloutFile {
+    pub fn new() -> Result<Self, ParquetError> {
+        Ok(Self { writer: ArrowWriter::try_new(Vec::new(), schema(ROLLOUTS), Some(properties()?))? })
+    }
+
+    /// Some lines, which become a row group of their own.
+    pub fn write(&mut self, lines: &[u8]) -> Result<Vec<u8>, ParquetError> {
+        self.writer.write(&batch(lines, ROLLOUTS, Rollout::read)?)?;
+        self.writer.flush()?;
+        Ok(std::mem::take(self.writer.inner_mut()))
+    }
+
+    pub fn finish(self) -> Result<Vec<u8>, ParquetError> {
+        self.writer.into_inner()
+    }
+}
+
+impl std::fmt::Debug for RolloutFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RolloutFile").field("bytes", &self.writer.bytes_written()).finish_non_exhaustive()
+    }
+}
+
+fn schema(columns: &[(&'static str, Kind)]) -> Arc<Schema> {
+    let fields = columns.iter().map(|(name, kind)| Column::new(*kind).field(name));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn batch<'a, G: Fn(&str) -> Value>(
     lines: &'a [u8],
     columns: &[(&'static str, Kind)],
     read: impl Fn(&'a [u8]) -> G,
-) -> Result<Vec<u8>, ParquetError> {
+) -> Result<RecordBatch, ParquetError> {
     let mut builders: Vec<(&str, Column)> =
         columns.iter().map(|(name, kind)| (*name, Column::new(*kind))).collect();
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -92,25 +130,21 @@ fn of_lines<'a, G: Fn(&str) -> Value>(
             column.push(&get(name));
         }
     }
-    let fields: Vec<Field> = builders.iter().map(|(name, column)| column.field(name)).collect();
-    let schema = Arc::new(Schema::new(fields));
     let arrays: Vec<ArrayRef> = builders.into_iter().map(|(_, column)| column.finish()).collect();
-    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)
-        .map_err(|error| ParquetError::General(error.to_string()))?;
-    let mut properties =
-        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?));
-    for name in LONG {
-        // A dictionary of texts that are all different only costs, and their bounds would be whole texts.
-        properties = properties
-            .set_column_dictionary_enabled(ColumnPath::from(name), false)
-            .set_column_statistics_enabled(
-                ColumnPath::from(name),
-                ::parquet::file::properties::EnabledStatistics::None,
-            );
-    }
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties.build()))?;
-    writer.write(&batch)?;
-    writer.into_inner()
+    RecordBatch::try_new(schema(columns), arrays).map_err(|error| ParquetError::General(error.to_string()))
+}
+
+fn properties() -> Result<WriterProperties, ParquetError> {
+    let packing = Compression::ZSTD(ZstdLevel::try_new(3)?);
+    // A dictionary of texts that are all different only costs, and their bounds would be whole texts.
+    let plain = LONG.iter().map(|name| ColumnPath::from(*name));
+    let properties =
+        plain.fold(WriterProperties::builder().set_compression(packing), |properties, column| {
+            properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_statistics_enabled(column, EnabledStatistics::None)
+        });
+    Ok(properties.build())
 }
 
 /// A column under construction.

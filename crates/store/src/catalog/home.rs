@@ -17,7 +17,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Another process only ever holds SQLite's own locks for a commit.
 const BUSY: Duration = Duration::from_secs(30);
 
-pub(crate) fn default_cache() -> PathBuf {
+pub fn default_cache() -> PathBuf {
     let folder = |name| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     folder("ROLLYARD_CACHE")
         .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("rollyard")))
@@ -26,7 +26,7 @@ pub(crate) fn default_cache() -> PathBuf {
 }
 
 /// The same for the same places, in whatever order and from whatever folder they were said.
-pub(crate) fn path_of(specs: &[String], cache: &Path) -> PathBuf {
+pub fn path_of(specs: &[String], cache: &Path) -> PathBuf {
     let absolute = |spec: &String| match std::path::absolute(spec) {
         Ok(path) if !spec.contains("://") => path.to_string_lossy().into_owned(),
         _ => spec.clone(),
@@ -42,7 +42,7 @@ pub(crate) fn path_of(specs: &[String], cache: &Path) -> PathBuf {
 }
 
 /// Makes sure that there is a catalog of this version.
-pub(crate) fn prepare(path: &Path) -> Result<(), CatalogError> {
+pub fn prepare(path: &Path) -> Result<(), CatalogError> {
     let folder = path.parent().unwrap_or(path);
     let cache = |cause| CatalogError::Cache { cause, path: folder.to_owned() };
     std::fs::create_dir_all(folder).map_err(cache)?;
@@ -59,7 +59,7 @@ pub(crate) fn prepare(path: &Path) -> Result<(), CatalogError> {
 }
 
 /// Waits for the lock; `waiting` is called while somebody else has it, and may give up.
-pub(crate) fn lock(
+pub fn lock(
     path: &Path,
     waiting: &mut dyn FnMut() -> Result<(), CatalogError>,
 ) -> Result<File, CatalogError> {
@@ -92,7 +92,7 @@ fn is_good(path: &Path) -> bool {
     matches!(read_only(path).and_then(version), Ok((VERSION, 2..)))
 }
 
-pub(crate) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
+pub fn read_only(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
@@ -100,7 +100,7 @@ pub(crate) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Under the lock. Whoever still reads the old one keeps it until they are done.
-pub(crate) fn make_anew(path: &Path) -> Result<(), CatalogError> {
+pub fn make_anew(path: &Path) -> Result<(), CatalogError> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -119,7 +119,7 @@ pub(crate) fn make_anew(path: &Path) -> Result<(), CatalogError> {
 }
 
 /// Under the lock.
-pub(crate) fn to_write(path: &Path) -> Result<Connection, CatalogError> {
+pub fn to_write(path: &Path) -> Result<Connection, CatalogError> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;

@@ -118,3 +118,11 @@ impl std::fmt::Display for RolloutId {
         write!(f, "{:032x}", self.0)
     }
 }
+
+impl std::str::FromStr for RolloutId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(u128::from_str_radix(text, 16)?))
+    }
+}

@@ -4,8 +4,8 @@
 //! real path behind its links, so that no link leads out. Names that decode to a step upwards are refused although
 //! nothing here decodes them: whatever stands in front of this server might.
 
-use super::address::{Address, ObjectAddress, decode};
 use super::Places;
+use super::address::{Address, ObjectAddress, decode};
 use super::error::PlaceError;
 use std::path::{Component, Path, PathBuf};
 

@@ -2,8 +2,10 @@
 //!
 //! [`filter`] is the language that people type; it becomes SQL with bound parameters, or runs over `columns` in
 //! memory, and both give the same rows. `choice` has which rows and in which order, `page`, `facets` and `steps`
-//! what is shown of them. `sql` runs what users write themselves, read-only. `search` goes through the bodies.
+//! what is shown of them. `sql` runs what users write themselves, read-only, and `answer`
+//! holds what it gave. `search` goes through the bodies.
 
+mod answer;
 mod choice;
 mod columns;
 mod error;
@@ -16,6 +18,7 @@ mod sql;
 mod steps;
 mod suggest;
 
+pub use answer::Answer;
 pub use choice::{Choice, Sort};
 pub use error::{Mistake, QueryError};
 pub use facets::{Facet, FacetValue};

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 /// One message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn<'t> {
+pub struct Turn<'t> {
     pub role: &'t str,
     /// Whose text it is, as far as its role says.
     pub channel: Channel,
@@ -27,11 +27,11 @@ pub(crate) struct Turn<'t> {
 }
 
 /// The keys of a row that hold its conversation. They are not told again among the rest.
-pub(crate) const CONVERSATION: [&str; 8] =
+pub const CONVERSATION: [&str; 8] =
     ["messages", "prompt", "completion", "response", "input", "output", "conversations", "trajectory"];
 
 /// In order. Empty if there is none that we know.
-pub(crate) fn turns(row: Node<'_>) -> Vec<Turn<'_>> {
+pub fn turns(row: Node<'_>) -> Vec<Turn<'_>> {
     for list in ["messages", "conversations"] {
         if let Some(messages) = row.get(list).filter(|messages| matches!(messages.said(), Said::List)) {
             return messages.items().map(|message| Turn::of(message, "user")).collect();
@@ -92,19 +92,19 @@ impl<'t> Turn<'t> {
         Self { role, channel: channel_of(role), message: Some(message), content }
     }
 
-    pub(crate) fn is_answer(&self) -> bool {
+    pub fn is_answer(&self) -> bool {
         self.channel == Channel::Assistant
     }
 
     /// A role that is none of the format, or no message at all.
-    pub(crate) fn is_odd(&self) -> bool {
+    pub fn is_odd(&self) -> bool {
         let is_text = self.content.is_some_and(|content| matches!(content.said(), Said::Str(_)));
         let is_known = matches!(self.role, "user" | "human") || self.channel != Channel::User;
         !is_known || (self.message.is_none() && !is_text)
     }
 
     /// As every reader expects it: an object with a role and content.
-    pub(crate) fn to_value(self) -> Value {
+    pub fn to_value(self) -> Value {
         let mut message = match self.message {
             Some(message) => message.to_map(),
             None => Map::new(),
@@ -116,7 +116,7 @@ impl<'t> Turn<'t> {
         Value::Object(message)
     }
 
-    pub(crate) fn tool_calls(&self) -> usize {
+    pub fn tool_calls(&self) -> usize {
         let listed = self
             .message
             .and_then(|message| message.get("tool_calls"))
@@ -126,7 +126,7 @@ impl<'t> Turn<'t> {
     }
 
     /// Calls `piece` with all text in order. Says whether a block of reasoning is never closed.
-    pub(crate) fn pieces(&self, piece: &mut dyn FnMut(Channel, &str)) -> bool {
+    pub fn pieces(&self, piece: &mut dyn FnMut(Channel, &str)) -> bool {
         let thoughts = ["reasoning_content", "reasoning", "thinking"];
         if let Some(message) = self.message {
             for thought in thoughts.iter().filter_map(|name| message.get(name)).filter_map(Node::str) {

@@ -30,6 +30,11 @@ pub(crate) const PLACE: [Source; 3] =
     [Source::Column("source"), Source::Column("offset"), Source::Column("length")];
 
 impl Table {
+    /// Nothing loaded, as a state of its own.
+    pub(crate) fn unloaded(generation: u64) -> Self {
+        Self { generation, ..Self::default() }
+    }
+
     /// The column, if it was loaded and fits into memory as one.
     pub(crate) fn column(&self, source: &Source) -> Option<&Arc<Column>> {
         self.columns.get(source)?.as_ref()
