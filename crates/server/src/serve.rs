@@ -41,6 +41,7 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     let generators = Arc::clone(&app.generators);
     generators.begin(local, &app.runs);
     tasks.spawn(Arc::clone(&app.views).begin());
+    let views = Arc::clone(&app.views);
     let handler = Handler {
         guard: Guard::new(&app.settings, local),
         router: app.clone().router(),
@@ -70,6 +71,9 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     tasks.close();
     if tokio::time::timeout(FINISH_WITHIN, tasks.wait()).await.is_err() {
         tracing::warn!("some leases could not be settled in time; they go back when they expire");
+    }
+    if tokio::time::timeout(FINISH_WITHIN, views.end()).await.is_err() {
+        tracing::warn!("some files were still being read after {FINISH_WITHIN:?}");
     }
     if tokio::time::timeout(FINISH_WITHIN, generators.end()).await.is_err() {
         tracing::warn!("some generators did not end in time, and are killed");

@@ -1,9 +1,10 @@
 //! Rows to take along: as they stand in their files, or their summary.
 
 use axum::body::Body;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use rollyard_store::archive::parquet;
 use rollyard_store::catalog::RowNo;
 use rollyard_store::catalog::columns::COLUMNS;
 use serde::Deserialize;
@@ -19,6 +20,7 @@ use utoipa_axum::routes;
 use super::answer::{Params, blocking, words};
 use super::indexing::View;
 use super::rows::choice;
+use super::samples::sample;
 use super::shelf::OfView;
 use super::summary::summary;
 use crate::App;
@@ -31,6 +33,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// What is sent at once.
 const PIECE_BYTES: usize = 256 << 10;
 
+/// Of lines that become one Parquet file, all of it in memory.
+const PARQUET_BYTES_MAX: usize = 512 << 20;
+
 /// Pieces that may wait for a slow reader.
 const WAITING_MAX: usize = 4;
 
@@ -42,6 +47,8 @@ enum Format {
     Jsonl,
     /// The columns of the catalog.
     Csv,
+    /// The rollouts in the archive's schema, up to 512 MB of them.
+    Parquet,
 }
 
 #[derive(Default, Deserialize, IntoParams)]
@@ -62,12 +69,16 @@ struct ExportAsked {
 async fn export(OfView(view): OfView, Params(asked): Params<ExportAsked>) -> Result<Response, ApiError> {
     let (chosen, choice) = (Arc::clone(&view), choice(&asked.filter, &asked.sort));
     let rows = blocking(move || Ok(chosen.query.rows(&choice)?)).await?;
+    if matches!(asked.format, Format::Parquet) {
+        return blocking(move || parquet_file(&view, &rows)).await;
+    }
     let columns = words(&asked.columns);
     let (sender, pieces) = mpsc::channel(WAITING_MAX);
-    tokio::task::spawn_blocking(move || {
+    let tasks = view.tasks.clone();
+    tasks.spawn_blocking(move || {
         let sent = match asked.format {
             Format::Jsonl => send_lines(&view, &rows, &sender),
-            Format::Csv => send_csv(&view, &rows, columns, &sender),
+            _ => send_csv(&view, &rows, columns, &sender),
         };
         if let Err(error) = sent {
             // The answer has begun: all that is left is to break it off.
@@ -77,13 +88,37 @@ async fn export(OfView(view): OfView, Params(asked): Params<ExportAsked>) -> Res
     });
     let (kind, name) = match asked.format {
         Format::Jsonl => ("application/x-ndjson", "rollouts.jsonl"),
-        Format::Csv => ("text/csv; charset=utf-8", "rollouts.csv"),
+        _ => ("text/csv; charset=utf-8", "rollouts.csv"),
     };
-    let headers = [
-        (header::CONTENT_TYPE, kind.to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
-    ];
-    Ok((headers, Body::from_stream(ReceiverStream::new(pieces))).into_response())
+    Ok((headers(kind, name), Body::from_stream(ReceiverStream::new(pieces))).into_response())
+}
+
+fn headers(kind: &str, name: &str) -> [(header::HeaderName, String); 2] {
+    let disposition = format!("attachment; filename=\"{name}\"");
+    [(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)]
+}
+
+/// A Parquet file ends with its table of contents, so it is made before it is sent.
+fn parquet_file(view: &View, rows: &[RowNo]) -> Result<Response, ApiError> {
+    let mut lines = Vec::new();
+    for row in rows {
+        let line = sample(&view.catalog().body(*row)?);
+        lines.extend_from_slice(line.to_string().as_bytes());
+        lines.push(b'\n');
+        if lines.len() > PARQUET_BYTES_MAX {
+            let message = format!(
+                "these rollouts are more than {} MB, which is too much for one Parquet file here; narrow the filter, or \
+                 use `rollyard convert`",
+                PARQUET_BYTES_MAX >> 20
+            );
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "export_too_large", message));
+        }
+    }
+    let file = parquet::of_rollouts(&lines).map_err(|error| {
+        let message = format!("the rollouts cannot be written as Parquet: {error}");
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "not_parquet", message)
+    })?;
+    Ok((headers("application/vnd.apache.parquet", "rollouts.parquet"), file).into_response())
 }
 
 type Pieces = mpsc::Sender<io::Result<Bytes>>;

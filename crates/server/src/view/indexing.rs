@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use utoipa::ToSchema;
 
 use super::answer::blocking;
@@ -28,6 +29,7 @@ pub(crate) struct View {
     /// As of so many rows of a revision: counting it anew takes a while.
     health: Mutex<Option<(Mark, Health)>>,
     pub(super) stopping: CancellationToken,
+    pub(super) tasks: TaskTracker,
 }
 
 /// Who listens to new rows, and so wants the files looked at again and again.
@@ -82,6 +84,7 @@ impl View {
         places: Vec<String>,
         catalog: Catalog,
         stopping: CancellationToken,
+        tasks: TaskTracker,
     ) -> Self {
         let nothing = Indexing {
             progress: Progress::default(),
@@ -100,6 +103,7 @@ impl View {
             following: Mutex::default(),
             health: Mutex::default(),
             stopping,
+            tasks,
         }
     }
 
@@ -120,13 +124,15 @@ impl View {
         let begun = self.indexing.send_if_modified(|indexing| {
             let begins = !indexing.is_running;
             if begins {
+                let Progress { rows, bad_rows, .. } = indexing.progress;
+                indexing.progress = Progress { rows, bad_rows, ..Progress::default() };
                 indexing.is_running = true;
                 indexing.began = Instant::now();
             }
             begins
         });
         if begun {
-            tokio::spawn(Arc::clone(self).run());
+            self.tasks.spawn(Arc::clone(self).run());
         }
         self.indexing.subscribe()
     }
@@ -198,7 +204,9 @@ impl View {
 impl From<&Indexing> for IndexingAnswer {
     fn from(indexing: &Indexing) -> Self {
         let Progress { files_done, files, bytes_done, bytes, rows, bad_rows, waiting } = indexing.progress;
-        let done = !indexing.is_running && indexing.error.is_none() && indexing.times > 0;
+        // Looking at files that did not grow is no reason to say that the view is not ready.
+        let is_behind = indexing.is_running && bytes_done < bytes;
+        let done = indexing.times > 0 && indexing.error.is_none() && !is_behind;
         let error = indexing.error.as_ref().map(ApiError::detail);
         let elapsed_secs =
             if indexing.is_running { indexing.began.elapsed().as_secs_f64() } else { indexing.took_secs };

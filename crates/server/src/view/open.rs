@@ -172,7 +172,8 @@ async fn open(State(app): State<App>, Fields(asked): Fields<Open>) -> Result<Jso
     let mut job = view.index();
     let heard = job.wait_for(|indexing| !indexing.is_running || indexing.progress.files > 0);
     let first = tokio::time::timeout(FIRST_WORD_WITHIN, heard).await;
-    let error = first.ok().and_then(Result::ok).and_then(|indexing| indexing.error.clone());
+    let error = first.ok().and_then(Result::ok).filter(|indexing| !indexing.is_running);
+    let error = error.and_then(|indexing| indexing.error.clone());
     if let Some(error) = error {
         app.views.forget(&view);
         return Err(error);

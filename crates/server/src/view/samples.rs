@@ -126,7 +126,7 @@ fn read_samples(view: &View, limit: usize, offset: usize) -> Result<(i64, Vec<Va
 }
 
 /// The row itself if it is in the viewer's format, else what was read of it.
-fn sample(body: &RowBody) -> Value {
+pub(super) fn sample(body: &RowBody) -> Value {
     let as_it_stands = serde_json::from_slice::<Value>(&body.raw).ok();
     let as_it_stands = as_it_stands.filter(|row| row.get("messages").is_some_and(Value::is_array));
     let mut sample = as_it_stands.unwrap_or_else(|| {
@@ -264,7 +264,7 @@ async fn stream(app: App, place: String, asked: ContentsAsked) -> Result<Respons
     let views = Arc::clone(&app.views);
     let file = blocking(move || Ok(views.places.open(&place)?)).await?;
     let (sender, pieces) = mpsc::channel(4);
-    tokio::task::spawn_blocking(move || {
+    app.views.tasks.spawn_blocking(move || {
         let lines = Lines { skip: asked.offset, take: asked.limit.unwrap_or(u64::MAX) };
         if let Err(error) = lines.send(&*file, &sender) {
             let _closed = sender.blocking_send(Err(io::Error::other(error.message)));

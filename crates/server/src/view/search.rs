@@ -221,7 +221,8 @@ async fn stream(
     let (checked, filter) = (Arc::clone(&scan.view), scan.filter.clone());
     blocking(move || Ok(checked.query.check(&filter)?)).await?;
     let (sender, events) = mpsc::channel(WAITING_MAX);
-    tokio::task::spawn_blocking(move || {
+    let tasks = scan.view.tasks.clone();
+    tasks.spawn_blocking(move || {
         let last = match scan.run(&sender) {
             Ok(done) => event("done", &done),
             Err(error) => error_event(&error),

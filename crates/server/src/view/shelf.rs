@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::answer::blocking;
 use super::grade::Jobs;
@@ -43,6 +44,8 @@ pub(crate) struct Views {
     pub(super) saved: Saved,
     pub(super) jobs: Jobs,
     pub(super) stopping: CancellationToken,
+    /// What goes on beside requests.
+    pub(super) tasks: TaskTracker,
     cache: PathBuf,
     open: Mutex<HashMap<String, Shelved>>,
     /// `{"view": KEY, "places": […]}` for every key that was ever opened.
@@ -82,12 +85,19 @@ impl Views {
             remembered: Sidecar::new(dir.join("places.jsonl")),
             settings,
             stopping,
+            tasks: TaskTracker::new(),
         })
     }
 
     /// Goes on with what was under way when the server stopped.
     pub(crate) async fn begin(self: Arc<Self>) {
         Jobs::resume(&self).await;
+    }
+
+    /// Waits for what goes on, which ends because the server does.
+    pub(crate) async fn end(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
     /// The view of these places, as they were said; the same view for the same places.
@@ -159,7 +169,7 @@ impl Views {
                 views.places.admit(place)?;
             }
             let catalog = Catalog::open(views.places.clone(), &places, &views.cache)?;
-            let view = Arc::new(View::new(key, places, catalog, views.stopping.clone()));
+            let view = Arc::new(View::new(key, places, catalog, views.stopping.clone(), views.tasks.clone()));
             Ok(views.put(view))
         })
         .await

@@ -81,7 +81,8 @@ async fn tail(
     let columns = words(&asked.columns);
     let columns = if columns.is_empty() { SHOWN.map(str::to_owned).to_vec() } else { columns };
     let (sender, events) = mpsc::channel(WAITING_MAX);
-    tokio::spawn(Listener { view, filter: asked.filter, columns, seen }.listen(sender));
+    let tasks = view.tasks.clone();
+    tasks.spawn(Listener { view, filter: asked.filter, columns, seen }.listen(sender));
     let told = ReceiverStream::new(events).map(Ok).take_until(app.stopping.clone().cancelled_owned());
     Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(Duration::from_secs(5))))
 }
@@ -184,7 +185,7 @@ impl Follow {
         let mut following = view.following.lock().unwrap_or_else(PoisonError::into_inner);
         following.listeners += 1;
         if !std::mem::replace(&mut following.is_polled, true) {
-            tokio::spawn(poll(Arc::clone(view)));
+            view.tasks.spawn(poll(Arc::clone(view)));
         }
         Self(Arc::clone(view))
     }

@@ -153,7 +153,7 @@ pub(crate) fn usual() -> String {
 fn the_same_places_are_the_same_view_even_after_a_restart() {
     let viewed = Viewed::start();
     let file = viewed.write("a.jsonl", usual());
-    let other = viewed.write("b.jsonl", row(9, 0, 0).to_string());
+    let other = viewed.write("b.jsonl", row(9, 0, 0).to_string() + "\n");
     let view = viewed.open(&[&file, &other]);
     assert_eq!(viewed.open(&[&other, &file, &file]), view);
     assert_ne!(viewed.open(&[&file]), view);
@@ -220,9 +220,9 @@ fn rows_are_filtered_sorted_and_paged() {
 #[test]
 fn a_rollout_is_shown_whole_and_its_bytes_as_they_stand() {
     let viewed = Viewed::start();
-    let line = row(2, 1, 3).to_string().replace(':', " :  ");
+    let line = row(4, 1, 3).to_string().replace("\":", "\" :  ");
     let file = viewed.write("a.jsonl", format!("{}{line}\n", usual()));
-    let copy = viewed.write("z.jsonl", usual().lines().next().unwrap());
+    let copy = viewed.write("z.jsonl", usual().split_inclusive('\n').next().unwrap());
     let view = viewed.open(&[&file, &copy]);
 
     let id = viewed.first_id(&view, "rollout_n == 213");
@@ -235,8 +235,9 @@ fn a_rollout_is_shown_whole_and_its_bytes_as_they_stand() {
         shown["pieces"].as_array().unwrap().iter().map(|piece| &piece["channel"]).collect();
     assert_eq!(channels, ["system", "user", "reasoning", "assistant"]);
     assert_eq!(viewed.get(&view, &format!("/rollouts/{}", &id[..10]))["id"], json!(id));
+    let id = viewed.first_id(&view, "rollout_n == 413");
     let raw = agent().get(viewed.server.url(&format!("/api/view/{view}/rollouts/{id}/raw"))).call().unwrap();
-    assert_eq!(raw.into_body().read_to_string().unwrap(), row(2, 1, 3).to_string());
+    assert_eq!(raw.into_body().read_to_string().unwrap(), line);
 
     let first = viewed.first_id(&view, "rollout_n == 100");
     let copies = viewed.get(&view, &format!("/rollouts/{first}"))["copies"].clone();

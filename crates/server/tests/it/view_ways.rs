@@ -136,13 +136,20 @@ fn an_export_is_the_rows_as_they_stand() {
     assert_eq!(csv.lines().next().unwrap(), "step,reward,data_source,difficulty");
     assert_eq!((csv.lines().nth(1).unwrap(), csv.lines().count()), ("2,0.0,math/easy,1", 7), "{csv}");
     assert!(fetch("format=csv").starts_with("id,step,reward,"));
+
+    // What was exported as Parquet can be viewed.
+    let parquet =
+        agent().get(viewed.server.url(&format!("/api/view/{view}/export?{filter}&format=parquet"))).call();
+    let parquet = parquet.unwrap().into_body().read_to_vec().unwrap();
+    let again = viewed.open(&[&viewed.write("out.parquet", parquet)]);
+    assert_eq!(viewed.column(&again, "reward", ""), vec![json!(0.0); 6]);
 }
 
 #[test]
 fn scripts_of_the_older_viewer_go_on() {
     let viewed = Viewed::start();
     let file = viewed.write("run/a.jsonl", usual());
-    let other = viewed.write("run/b.jsonl", row(9, 1, 1).to_string());
+    let other = viewed.write("run/b.jsonl", row(9, 1, 1).to_string() + "\n");
     let (status, samples) =
         viewed.server.get(&format!("/api/samples?file={}&limit=2&offset=1", escape(&file)));
     assert_eq!((status, samples.as_array().unwrap().len()), (200, 2), "{samples}");

@@ -302,7 +302,7 @@ impl Job {
         if begun {
             let stop = views.stopping.child_token();
             *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
-            tokio::spawn(Arc::clone(self).run(Arc::clone(views), stop));
+            views.tasks.spawn(Arc::clone(self).run(Arc::clone(views), stop));
         }
     }
 
