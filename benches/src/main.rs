@@ -15,6 +15,7 @@ mod http;
 mod items;
 mod load;
 mod rollouts;
+mod runs;
 mod section;
 mod server;
 mod setup;
@@ -61,6 +62,9 @@ enum Section {
     /// Runs episodes on an engine; `make bench-workflows` runs it beside its baseline.
     #[command(hide = true)]
     Episodes(episodes::Episodes),
+    /// Writes a run to look at; `make bench-catalog` reads it.
+    #[command(hide = true)]
+    Runs(runs::Runs),
     /// A clean release build.
     Build,
     /// All of the above.
@@ -98,6 +102,9 @@ fn main() -> Result<()> {
     if let Section::Episodes(asked) = &section {
         return episodes::run(asked);
     }
+    if let Section::Runs(asked) = &section {
+        return asked.write();
+    }
     std::fs::create_dir_all(&setup.dir).with_context(|| format!("cannot make {}", setup.dir.display()))?;
     println!("{}\n", machine());
     match section {
@@ -108,7 +115,7 @@ fn main() -> Result<()> {
         }
         Section::Batch => show("batch", || batch::run(&setup)),
         Section::Memory => show("memory", memory::run),
-        Section::HoldRollouts { .. } | Section::Episodes(_) => Ok(()),
+        Section::HoldRollouts { .. } | Section::Episodes(_) | Section::Runs(_) => Ok(()),
         Section::Build => show("build", || build::run(&setup)),
         Section::All {
             backlog: Backlog { items },

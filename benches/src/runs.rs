@@ -4,16 +4,59 @@
 //! some text beyond ASCII, now and then a call of a tool, and rewards that get better with the steps.
 
 use anyhow::{Context, Result};
+use clap::Args;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What to write.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    #[arg(long)]
+    rows: u64,
+    #[arg(long)]
+    row_bytes: usize,
+    #[arg(long)]
+    out: PathBuf,
+}
+
+impl Runs {
+    pub(crate) fn write(&self) -> Result<()> {
+        generate(&self.out, self.rows, self.row_bytes, 7).map(drop)
+    }
+}
+
+/// Stands in one row of two thousand, for searches.
+const NEEDLE: &str = "zephyr-quartz-7";
 
 const GROUP: u64 = 8;
 const GROUPS_A_STEP: u64 = 64;
 const WORDS: [&str; 24] = [
-    "the", "sum", "of", "both", "sides", "is", "therefore", "we", "check", "again", "whether", "x", "equals",
-    "forty-two", "\\\"quoted\\\"", "naïve", "über", "数", "because", "\\n\\n", "so", "wait,", "let", "me",
+    "the",
+    "sum",
+    "of",
+    "both",
+    "sides",
+    "is",
+    "therefore",
+    "we",
+    "check",
+    "again",
+    "whether",
+    "x",
+    "equals",
+    "forty-two",
+    "\\\"quoted\\\"",
+    "naïve",
+    "über",
+    "数",
+    "because",
+    "\\n\\n",
+    "so",
+    "wait,",
+    "let",
+    "me",
 ];
 
 /// A small generator: what it makes must be the same everywhere and cost nothing.
@@ -32,7 +75,7 @@ impl Dice {
 }
 
 /// Writes `rows` rows of about `row_bytes` each, and gives the size of the file.
-pub(crate) fn generate(path: &Path, rows: u64, row_bytes: usize, seed: u64) -> Result<u64> {
+fn generate(path: &Path, rows: u64, row_bytes: usize, seed: u64) -> Result<u64> {
     let file = File::create(path).with_context(|| format!("cannot create the file: {}", path.display()))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let mut dice = Dice(seed);
@@ -67,14 +110,19 @@ fn one(line: &mut String, row: u64, row_bytes: usize, dice: &mut Dice) -> Result
         }
         line.push_str(if dice.below(4) == 0 { ".\\n" } else { ", " });
     }
+    if dice.below(2000) == 0 {
+        line.push_str(NEEDLE);
+    }
     if dice.below(100) >= 5 {
         write!(line, "</think>\\n\\nThe answer is {}.", prompt * 8)?;
     }
-    let reward = if dice.below(1000) < 200 + step.min(600) { "1.0" } else { "0.0" };
-    let source = ["math/sums", "coding/tests", "maze/steps"].get((prompt % 3) as usize).copied().unwrap_or("math");
+    let passes = dice.below(1000) < 200 + step.min(600);
+    let reward = if passes { 1.0 } else { dice.below(500) as f64 / 1000.0 };
+    let source =
+        ["math/sums", "coding/tests", "maze/steps"].get((prompt % 3) as usize).copied().unwrap_or("math");
     writeln!(
         line,
-        r#""}}], "attributes": {{"sample_index": {}, "step": {step}, "rollout_n": {row}, "reward": {reward}, "data_source": "{source}", "experiment_name": "bench", "validate": false, "stop_reason": "{}", "entropy": 0.{}}}, "timestamp": "2026-01-16T11:{:02}:{:02}.744140"}}"#,
+        r#""}}], "attributes": {{"sample_index": {}, "step": {step}, "rollout_n": {row}, "reward": {reward:?}, "data_source": "{source}", "experiment_name": "bench", "validate": false, "stop_reason": "{}", "entropy": 0.{}}}, "timestamp": "2026-01-16T11:{:02}:{:02}.744140"}}"#,
         row % GROUP,
         if dice.below(20) == 0 { "length" } else { "stop" },
         dice.below(1000),
