@@ -12,6 +12,7 @@ use bytes::Bytes;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
+use std::ffi::CStr;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -187,6 +188,9 @@ fn views() -> String {
     )
 }
 
+/// One side of the conversation.
+type Side = fn(&Body) -> Option<String>;
+
 fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8;
     let read = |catalog: &Catalog, row: i64| {
@@ -197,7 +201,7 @@ fn add_functions(connection: &Connection, catalog: &Catalog) -> rusqlite::Result
         let body = read(&held, context.get(0)?)?;
         Ok(String::from_utf8_lossy(&body.raw).into_owned())
     })?;
-    let sides: [(_, fn(&Body) -> Option<String>); 2] = [(c"prompt", prompt_of), (c"response", response_of)];
+    let sides: [(&CStr, Side); 2] = [(c"prompt", prompt_of), (c"response", response_of)];
     for (name, side) in sides {
         let held = catalog.clone();
         connection.create_scalar_function(name, 1, flags, move |context| {

@@ -45,7 +45,7 @@ impl<'t> Fields<'t> {
         let home = |name: &&str| row.get(name).filter(|node| node.is_object());
         let mut homes: Vec<_> = home(&"attributes").into_iter().collect();
         homes.push(row);
-        homes.extend(HOMES.iter().skip(1).filter_map(|name| home(name)));
+        homes.extend(HOMES.iter().skip(1).filter_map(home));
         Self { row, homes, is_odd: false }
     }
 

@@ -47,7 +47,7 @@ fn object(bytes: &[u8], start: usize) -> Rows {
         }
         at = skip_space(bytes, comma + 1);
     }
-    Rows::At(vec![start..end])
+    Rows::At(std::iter::once(start..end).collect())
 }
 
 fn items(bytes: &[u8], list: usize) -> Vec<Range<usize>> {
