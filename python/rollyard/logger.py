@@ -1,8 +1,8 @@
 """Loggers of rollouts in the viewer's format, for programs without a yard.
 
-`RolloutLogger` appends to a file, `S3RolloutLogger` puts objects in a bucket. Logging hands a sample over and
-returns; a thread of Rust's writes it a tenth of a second later. What could not be written is kept, tried again
-and told. A crash loses at most what was not flushed.
+`RolloutLogger` appends to a file, `S3RolloutLogger` puts objects in a bucket. Logging hands a sample over
+and returns; a thread of Rust's writes it a tenth of a second later. What could not be written is kept, tried
+again and told. A crash loses at most what was not flushed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from rollyard._rollyard import Lines
-from rollyard.rollouts import Message
+from rollyard.rollouts import Message as Message
 
 logger = logging.getLogger("rollyard")
 

@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import duckdb_extension_httpfs
 import pytest
+from s3server import S3Server, serve_s3
 
 import rollyard
-from s3server import S3Server, serve_s3
 from serving import ROOT, Serve
 from trainer import make_item
 

@@ -14,9 +14,9 @@ from typing import Any
 import boto3
 import numpy as np
 import pytest
+from s3server import serve_s3
 
 from rollyard import Message, RolloutLogger, RolloutSample, S3RolloutLogger, SampleAttributes, StorageError
-from s3server import serve_s3
 
 
 def read(path: pathlib.Path) -> list[dict[str, Any]]:
@@ -30,7 +30,9 @@ def attributes(n: int = 0) -> SampleAttributes:
 def test_a_sample_is_written_as_the_seed_does(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "deep" / "log.jsonl"
     messages = [Message("user", "2+2?"), Message("assistant", "<think>\n</think>\n4", tool_calls=[{"id": 1}])]
-    sample = RolloutSample(messages=messages, attributes=attributes(7), timestamp="2026-01-16T11:33:10.744140")
+    sample = RolloutSample(
+        messages=messages, attributes=attributes(7), timestamp="2026-01-16T11:33:10.744140"
+    )
     with RolloutLogger(str(path)) as logger:
         logger.log(sample)
     [line] = read(path)
@@ -86,7 +88,9 @@ def test_log_rollout_takes_the_seeds_arguments_and_keeps_more(tmp_path: pathlib.
         ({1: {"a": 1.0}}, {"1": {"a": 1.0}}),
     ],
 )
-def test_odd_values_become_json_that_every_reader_takes(tmp_path: pathlib.Path, value: Any, written: Any) -> None:
+def test_odd_values_become_json_that_every_reader_takes(
+    tmp_path: pathlib.Path, value: Any, written: Any
+) -> None:
     path = tmp_path / "log.jsonl"
     with RolloutLogger(path) as logger:
         logger.log({"messages": [], "value": value})

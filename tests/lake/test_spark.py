@@ -26,10 +26,18 @@ def post(server: Server, path: str, *bodies: dict[str, Any]) -> Any:
 @pytest.fixture
 def place(tmp_path: pathlib.Path) -> str:
     place = tmp_path / "lake"
-    server = Server(tmp_path / "yard", "--group-size", "2", "--archive", str(place), "--archive-format", "parquet")
+    server = Server(
+        tmp_path / "yard", "--group-size", "2", "--archive", str(place), "--archive-format", "parquet"
+    )
     message = {"role": "assistant", "content": "4"}
     items = [
-        {"uid": f"u{n}", "instance_id": n // 2, "messages": [message], "reward": n % 2, "weight_version": n // 4}
+        {
+            "uid": f"u{n}",
+            "instance_id": n // 2,
+            "messages": [message],
+            "reward": n % 2,
+            "weight_version": n // 4,
+        }
         for n in range(8)
     ]
     post(server, "rollouts", *items)
@@ -49,7 +57,11 @@ def test_spark_runs_the_guides_code(place: str, capsys: pytest.CaptureFixture[st
     finally:
         spark.stop()
     by_step, by_status = capsys.readouterr().out.strip().split("\n\n")
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in by_step.splitlines() if "|" in row]
+    cells = [
+        [cell.strip() for cell in row.strip("|").split("|")] for row in by_step.splitlines() if "|" in row
+    ]
     assert cells == [["step", "avg(reward)"], ["0", "0.5"], ["1", "0.5"]]
-    counted = [[cell.strip() for cell in row.strip("|").split("|")] for row in by_status.splitlines() if "|" in row]
+    counted = [
+        [cell.strip() for cell in row.strip("|").split("|")] for row in by_status.splitlines() if "|" in row
+    ]
     assert sorted(counted[1:]) == [["NULL", "4"], ["trained", "4"]]
