@@ -72,8 +72,7 @@ impl Query {
             let mut table = Arc::unwrap_or_clone(std::mem::take(&mut state.table));
             let generation = table.generation;
             if let Err(error) = table.load(&connection, wanted) {
-                table = Table { generation: generation + 1, ..Table::default() };
-                state.table = Arc::new(table);
+                state.table = Arc::new(Table::after(generation));
                 return Err(error.into());
             }
             state.table = Arc::new(table);
