@@ -72,7 +72,7 @@ impl Query {
             let mut table = Arc::unwrap_or_clone(std::mem::take(&mut state.table));
             let generation = table.generation;
             if let Err(error) = table.load(&connection, wanted) {
-                state.table = Arc::new(Table::unloaded(generation + 1));
+                state.table = Arc::new(Table::after(generation));
                 return Err(error.into());
             }
             state.table = Arc::new(table);

@@ -27,6 +27,7 @@ pub use facets::{Facet, FacetValue};
 pub use filter::{Completion, Suggestion, SuggestionKind};
 pub use page::Page;
 pub use search::{Found, Hit, Pattern, Scanned, Wanted};
+pub use sql::OnRow;
 pub use steps::StepPoint;
 
 use crate::catalog::Catalog;

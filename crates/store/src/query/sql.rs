@@ -14,6 +14,9 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Gets the names of the columns and the values of a row, and says whether to go on.
+pub type OnRow<'a> = dyn FnMut(&[String], &[Value]) -> ControlFlow<()> + 'a;
+
 /// Instructions of SQLite's machine between two looks at whether somebody still waits: about a millisecond.
 const LOOK_EVERY: i32 = 20_000;
 /// A text or a list of this size is a mistake, and would be all of the memory.
@@ -21,11 +24,7 @@ const VALUE_BYTES_MAX: i32 = 256 << 20;
 
 impl Query {
     /// Read-only SQL over `rollouts`. `on_row` gets the names first with the first row.
-    pub fn sql(
-        &self,
-        sql: &str,
-        on_row: &mut dyn FnMut(&[String], &[Value]) -> ControlFlow<()>,
-    ) -> Result<Vec<String>, QueryError> {
+    pub fn sql(&self, sql: &str, on_row: &mut OnRow<'_>) -> Result<Vec<String>, QueryError> {
         self.sql_until(sql, &Arc::default(), on_row)
     }
 
@@ -34,7 +33,7 @@ impl Query {
         &self,
         sql: &str,
         cancelled: &Arc<AtomicBool>,
-        on_row: &mut dyn FnMut(&[String], &[Value]) -> ControlFlow<()>,
+        on_row: &mut OnRow<'_>,
     ) -> Result<Vec<String>, QueryError> {
         // A connection of its own: the locks below would be in the way of others.
         let mut connection = self.open()?;
@@ -68,16 +67,12 @@ fn is_asking(pragma: &str) -> bool {
     ["table_info", "table_xinfo", "table_list"].iter().any(|known| pragma.eq_ignore_ascii_case(known))
 }
 
-fn run(
-    connection: &Connection,
-    sql: &str,
-    on_row: &mut dyn FnMut(&[String], &[Value]) -> ControlFlow<()>,
-) -> rusqlite::Result<Vec<String>> {
+fn run(connection: &Connection, sql: &str, on_row: &mut OnRow<'_>) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(sql)?;
     if !statement.readonly() || statement.column_count() == 0 {
         return Err(Error::InvalidQuery);
     }
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
         let value = |i: usize| Ok(json(row.get_ref(i)?, Type::Any));
@@ -131,9 +126,7 @@ fn told(connection: &Connection, sql: &str, error: Error) -> QueryError {
 }
 
 fn known_columns(connection: &Connection) -> Vec<String> {
-    let names = |statement: rusqlite::Statement<'_>| {
-        statement.column_names().into_iter().map(str::to_owned).collect()
-    };
+    let names = |statement: rusqlite::Statement<'_>| statement.column_names().map(str::to_owned).collect();
     connection.prepare("SELECT * FROM rollouts LIMIT 0").map(names).unwrap_or_default()
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 fn line(n: usize) -> String {
     let source = ["math/train", "coding/basic", "maze"][n % 3];
     let mut attributes = json!({"step": n / 10, "rollout_n": n, "sample_index": n % 10, "data_source": source,
-        "experiment_name": "first", "validate": n % 10 == 9, "difficulty": if n % 2 == 0 { json!("hard") } else { json!(n) }});
+        "experiment_name": "first", "validate": n % 10 == 9, "difficulty": if n.is_multiple_of(2) { json!("hard") } else { json!(n) }});
     attributes["reward"] = if n % 7 == 6 { Value::Null } else { json!((n % 4) as f64 / 2.0) };
     let messages = json!([
         {"role": "user", "content": format!("What is {n} + \"one\"?")},
@@ -69,7 +69,8 @@ fn numbers(query: &Query, choice: &Choice) -> Vec<i64> {
 #[test]
 fn filters_choose_rows_by_columns_extras_and_functions() {
     let (_folder, query) = yard();
-    let table: [(&str, fn(usize) -> bool); 9] = [
+    type Holds = fn(usize) -> bool;
+    let table: [(&str, Holds); 9] = [
         ("", |_| true),
         ("step == 3", |n| n / 10 == 3),
         ("reward > 0.5 AND data_source contains \"coding\"", |n| n % 7 != 6 && n % 4 >= 2 && n % 3 == 1),

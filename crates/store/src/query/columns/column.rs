@@ -125,18 +125,6 @@ impl Column {
             _ => self.int(at).into(),
         }
     }
-
-    #[cfg(test)]
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Tiny(all) => all.capacity(),
-            Self::Int(all) => 4 * all.capacity(),
-            Self::Long(all) => 8 * all.capacity(),
-            Self::Real(all) => 8 * all.capacity(),
-            Self::Text(all) => all.bytes(),
-            Self::Mixed(all) => 4 * all.codes.capacity() + 64 * all.values.capacity(),
-        }
-    }
 }
 
 impl Mixed {

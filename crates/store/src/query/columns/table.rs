@@ -30,9 +30,9 @@ pub(crate) const PLACE: [Source; 3] =
     [Source::Column("source"), Source::Column("offset"), Source::Column("length")];
 
 impl Table {
-    /// Nothing loaded, as a state of its own.
-    pub(crate) fn unloaded(generation: u64) -> Self {
-        Self { generation, ..Self::default() }
+    /// Nothing, newer than a state that was lost.
+    pub(crate) fn after(generation: u64) -> Self {
+        Self { generation: generation + 1, ..Self::default() }
     }
 
     /// The column, if it was loaded and fits into memory as one.
@@ -52,9 +52,8 @@ impl Table {
             .query_row("SELECT value FROM facts WHERE name = 'revision'", [], |row| row.get(0))
             .optional()?;
         let last: i64 = now.query_row("SELECT coalesce(max(row), 0) FROM rows", [], |row| row.get(0))?;
-        let begun = self.generation > 0;
         let mut changed = false;
-        if !begun || self.revision != revision || last < self.last {
+        if self.generation == 0 || self.revision != revision || last < self.last {
             let before: Vec<Source> = self.columns.keys().cloned().collect();
             *self = Self { generation: self.generation + 1, revision, ..Self::default() };
             // What was asked for will be asked for again.

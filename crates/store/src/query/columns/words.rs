@@ -74,16 +74,6 @@ impl Words {
         self.heap.shrink_to_fit();
         self.ends.shrink_to_fit();
     }
-
-    #[cfg(test)]
-    pub(crate) fn bytes(&self) -> usize {
-        let ranks = self.ranks.get().map_or(0, |ranks| 4 * ranks.capacity());
-        4 * self.codes.capacity()
-            + self.heap.capacity()
-            + 8 * self.ends.capacity()
-            + self.index.allocation_size()
-            + ranks
-    }
 }
 
 fn word<'a>(heap: &'a str, ends: &[usize], code: u32) -> Option<&'a str> {

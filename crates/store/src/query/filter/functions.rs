@@ -14,7 +14,8 @@ const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8.union(FunctionFlags::SQL
 
 /// Adds `contains`, `startswith`, `endswith`, `fits` and `matches`, each of a text and a pattern, and `regexp`.
 pub(crate) fn add(connection: &Connection) -> rusqlite::Result<()> {
-    let plain: [(&str, fn(String) -> How); 4] = [
+    type Make = fn(String) -> How;
+    let plain: [(&str, Make); 4] = [
         ("contains", How::Contains),
         ("startswith", How::Starts),
         ("endswith", How::Ends),
