@@ -31,7 +31,7 @@ impl Catalog {
         Ok(Self { query: Query::new(opened.map_err(StorageError::of)?) })
     }
 
-    /// Indexes what is new, and says how many rows there are and how many could not be read.
+    /// Indexes what is new, and says how many rollouts there are and how many rows could not be read.
     fn refresh(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let cancelled = AtomicBool::new(false);
         let interrupted = AtomicBool::new(false);
@@ -45,8 +45,16 @@ impl Catalog {
         if interrupted.load(Ordering::Relaxed) {
             return Err(PyErr::take(py).unwrap_or_else(|| StorageError::of("interrupted")));
         }
-        let done = done.map_err(StorageError::of)?;
-        Ok((done.rows, done.bad_rows))
+        let bad_rows = done.map_err(StorageError::of)?.bad_rows;
+        let count = |catalog: &StoreCatalog| {
+            let rows = "select count(*) from rollouts";
+            catalog
+                .connect()
+                .map_err(StorageError::of)?
+                .query_row(rows, [], |row| row.get(0))
+                .map_err(StorageError::of)
+        };
+        Ok((py.detach(|| count(self.query.catalog()))?, bad_rows))
     }
 
     /// Answers one SELECT.

@@ -25,11 +25,10 @@ pub(crate) fn open(places: &[String]) -> Result<Query> {
     let done = catalog.refresh(&report, &AtomicBool::new(false))?;
     drop(line);
     if done.bad_rows > 0 {
-        let rows = done.rows + done.bad_rows;
         say(&format!(
             "{} of {} could not be read; `select problem, source_file, line from bad_rows` lists them",
             count(done.bad_rows),
-            many(usize::try_from(rows).unwrap_or(usize::MAX), "row")
+            many(usize::try_from(done.rows).unwrap_or(usize::MAX), "row")
         ));
     }
     let health = catalog.health().context("the catalog was made, but cannot be read")?;

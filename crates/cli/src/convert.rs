@@ -47,16 +47,19 @@ pub(crate) struct Arguments {
 const CHUNK_BYTES: usize = 16 << 20;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut out = Out::create(&arguments.out)?;
+    let parquet = packing(&arguments.out)?;
     let query = catalog::open(&arguments.places)?;
     let rows = rows(&query, arguments)?;
+    let connection = query.catalog().connect()?;
+    // Last of all, so that a mistake leaves nothing behind.
+    let mut out = Out::begin(&arguments.out, parquet)?;
     let mut bad: Option<Out> = None;
     let mut progress = ProgressLine::new();
     let (mut written, mut unread) = (0, 0);
     for (done, row) in (0u64..).zip(&rows) {
         progress.show("converting rows", done, rows.len() as u64);
         let body = query.catalog().body(*row)?;
-        match line(&body) {
+        match line(&body, &connection, *row) {
             Ok(line) => {
                 out.push(&line)?;
                 written += 1;
@@ -97,18 +100,41 @@ fn rows(query: &Query, arguments: &Arguments) -> Result<Vec<RowNo>> {
 }
 
 /// A row as the viewer's format has it.
-fn line(body: &Body) -> Result<Bytes, String> {
+fn line(body: &Body, connection: &rusqlite::Connection, row: RowNo) -> Result<Bytes, String> {
     let rollout = body.rollout()?;
     let own: Option<Map<String, Value>> = serde_json::from_slice(&body.raw).ok();
     if own.is_some_and(|own| own.contains_key("messages") && own.contains_key("attributes")) {
         return Ok(body.raw.clone());
     }
+    let mut attributes = attributes(connection, row).map_err(|error| error.to_string())?;
+    attributes.extend(rollout.attributes);
     let mut line = Map::new();
     line.insert("messages".to_owned(), rollout.messages.into());
-    line.insert("attributes".to_owned(), rollout.attributes.into());
+    line.insert("attributes".to_owned(), attributes.into());
     line.insert("timestamp".to_owned(), rollout.timestamp.unwrap_or_default());
     line.extend(rollout.rest);
     Ok(Value::from(line).to_string().into())
+}
+
+/// What the catalog understood of a row in another format.
+fn attributes(connection: &rusqlite::Connection, row: RowNo) -> rusqlite::Result<Map<String, Value>> {
+    let mut statement = connection.prepare_cached(
+        "select json_object('sample_index', sample_index, 'step', step, 'rollout_n', rollout_n, 'reward', reward,
+           'data_source', data_source, 'experiment_name', experiment_name,
+           'validate', json(iif(validate, 'true', 'false')))
+         from rows where row = ?",
+    )?;
+    let text: String = statement.query_row([row.0], |row| row.get(0))?;
+    Ok(serde_json::from_str(&text).unwrap_or_default())
+}
+
+/// What lines are packed into, by the ending of the file's name.
+fn packing(place: &str) -> Result<Option<RolloutFile>> {
+    match catalog::ending(place) {
+        Some("jsonl" | "ndjson") => Ok(None),
+        Some("parquet") => Ok(Some(RolloutFile::new()?)),
+        _ => bail!("what is to be written is not clear; end it in .jsonl or .parquet: {place}"),
+    }
 }
 
 /// The file under construction. It appears when it is complete.
@@ -121,15 +147,6 @@ struct Out {
 }
 
 impl Out {
-    fn create(place: &str) -> Result<Self> {
-        let parquet = match catalog::ending(place) {
-            Some("jsonl" | "ndjson") => None,
-            Some("parquet") => Some(RolloutFile::new()?),
-            _ => bail!("what is to be written is not clear; end it in .jsonl or .parquet: {place}"),
-        };
-        Self::begin(place, parquet)
-    }
-
     fn begin(place: &str, parquet: Option<RolloutFile>) -> Result<Self> {
         let upload = Places::new(Roots::Anywhere).create(place)?;
         Ok(Self { upload, chunk: BytesMut::with_capacity(CHUNK_BYTES), parquet })

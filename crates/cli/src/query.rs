@@ -102,22 +102,21 @@ fn format(arguments: &Arguments) -> Result<Format> {
 
 /// Rows as they come, so that the first are there while the last are looked for.
 fn stream(query: &Query, sql: &str, format: Format) -> Result<()> {
+    let is_csv = format == Format::Csv;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let (mut failed, mut begun) = (Ok(()), false);
+    let (mut failed, mut is_headed) = (Ok(()), !is_csv);
     let names = query.sql(sql, &mut |names, row| {
-        let mut write = || -> Result<()> {
-            if format == Format::Csv && !begun {
-                output::csv_line(&mut out, names.iter().map(String::as_str))?;
-            }
-            output::line(&mut out, names, row, format == Format::Csv)
-        };
-        failed = write();
-        begun = true;
+        if !std::mem::replace(&mut is_headed, true) {
+            failed = output::csv_line(&mut out, names.iter().map(String::as_str));
+        }
+        if failed.is_ok() {
+            failed = output::line(&mut out, names, row, is_csv);
+        }
         if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     failed?;
     let names = names.map_err(|error| explain(error, sql))?;
-    if format == Format::Csv && !begun {
+    if !is_headed {
         output::csv_line(&mut out, names.iter().map(String::as_str))?;
     }
     Ok(out.flush()?)
@@ -141,5 +140,10 @@ pub(crate) fn explain(error: QueryError, text: &str) -> anyhow::Error {
     let line = text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
     let indent = before.get(line_start..).unwrap_or_default().chars().count();
     let marked = text.get(mistake.at.clone()).unwrap_or_default().chars().count().max(1);
-    anyhow!("{mistake}\n    {line}\n    {}{}", " ".repeat(indent), "^".repeat(marked))
+    let marks = format!("{}{}", " ".repeat(indent), "^".repeat(marked));
+    let known = match mistake.expected.as_slice() {
+        [] => String::new(),
+        expected => format!("\nThere could be: {}", expected.join(", ")),
+    };
+    anyhow!("{mistake}\n    {line}\n    {marks}{known}")
 }

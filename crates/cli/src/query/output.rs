@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rollyard_store::catalog::columns::COLUMNS;
 use rollyard_store::query::Answer;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::io::Write;
 
 use crate::terminal::Table;
@@ -68,9 +68,11 @@ pub(super) fn line(out: &mut impl Write, names: &[String], row: &[Value], csv: b
             .collect();
         return csv_line(out, cells.iter().map(String::as_str));
     }
-    let object: Map<String, Value> = names.iter().cloned().zip(row.iter().cloned()).collect();
-    serde_json::to_writer(&mut *out, &object)?;
-    Ok(out.write_all(b"\n")?)
+    // In the order that was asked for, which a map would not keep.
+    for (nth, (name, value)) in names.iter().zip(row).enumerate() {
+        write!(out, "{}{}:{value}", if nth == 0 { '{' } else { ',' }, Value::from(name.as_str()))?;
+    }
+    Ok(out.write_all(b"}\n")?)
 }
 
 /// As RFC 4180 has it, but for the line's end, which is the one of this system.

@@ -94,8 +94,8 @@ fn wrong_sql_shows_where_and_what_there_is() {
     for (sql, words) in [
         ("select rewrad from rollouts", &["rewrad", "reward", "^"][..]),
         ("select * form rollouts", &["form", "^"]),
-        ("delete from rollouts", &["read"]),
-        ("attach database 'x.db' as x", &["x.db"]),
+        ("delete from rollouts", &["only SELECT", "^^^^^^"]),
+        ("attach database 'x.db' as x", &["only SELECT"]),
         ("select 1; select 2", &["one"]),
     ] {
         let outcome = ask(dir.path(), &["query", sql, "runs"]);
@@ -111,7 +111,7 @@ fn wrong_sql_shows_where_and_what_there_is() {
 fn what_is_not_there_or_no_rollouts_is_said() {
     let dir = folder();
     std::fs::write(dir.path().join("empty.jsonl"), "").unwrap();
-    std::fs::write(dir.path().join("binary.jsonl"), [0u8, 159, 146, 150, 255, 10, 0, 1]).unwrap();
+    std::fs::write(dir.path().join("binary.jsonl"), [0u8, 159, 146, 150, 255, 10, 0, 1, 10]).unwrap();
     let nothing = ask(dir.path(), &["query", CURVE, "nowhere.jsonl"]);
     assert_eq!(nothing.code, Some(1));
     assert!(nothing.stderr.contains("nowhere.jsonl"), "{}", nothing.stderr);

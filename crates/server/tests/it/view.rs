@@ -368,7 +368,7 @@ fn sql_is_read_only_and_bounded() {
     assert_eq!((answer["rows"].as_array().unwrap().len(), &answer["more"]), (5, &json!(true)));
     for (sql, part) in [
         ("select rewrd from rollouts", "reward"),
-        ("delete from rows", "read"),
+        ("delete from rows", "only SELECT"),
         ("selec 1", "selec"),
         ("", "SQL"),
     ] {

@@ -184,7 +184,10 @@ fn views() -> String {
     format!(
         "CREATE TEMP VIEW rollouts AS {shared} FROM main.rows r WHERE r.bad = 0 AND r.copy = 0;
          CREATE TEMP VIEW all_rows AS {shared}, r.bad AS bad, r.copy AS copy,
-           (SELECT p.problem FROM problems p WHERE p.row = r.row) AS problem FROM main.rows r;"
+           (SELECT p.problem FROM problems p WHERE p.row = r.row) AS problem FROM main.rows r;
+         CREATE TEMP VIEW bad_rows AS SELECT r.row AS row, s.url AS source_file, r.line AS line, r.offset AS offset,
+           r.length AS length, p.problem AS problem
+           FROM main.rows r JOIN main.sources s USING (source) LEFT JOIN main.problems p USING (row) WHERE r.bad = 1;"
     )
 }
 

@@ -54,7 +54,7 @@ impl Answer {
     }
 
     fn column(&self, nth: usize) -> (DataType, ArrayRef) {
-        match self.values(nth).fold(DataType::Null, |kind, value| wider(kind, value)) {
+        match self.values(nth).fold(DataType::Null, wider) {
             DataType::Boolean => {
                 let mut builder = BooleanBuilder::with_capacity(self.rows.len());
                 self.values(nth).for_each(|value| builder.append_option(value.as_bool()));

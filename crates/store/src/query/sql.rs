@@ -68,6 +68,11 @@ fn is_asking(pragma: &str) -> bool {
 }
 
 fn run(connection: &Connection, sql: &str, on_row: &mut OnRow<'_>) -> rusqlite::Result<Vec<String>> {
+    // SQLite would say of a view that it cannot be changed, as if something else could.
+    let verb = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    if ["delete", "insert", "update", "replace"].iter().any(|writing| verb.eq_ignore_ascii_case(writing)) {
+        return Err(Error::InvalidQuery);
+    }
     let mut statement = connection.prepare(sql)?;
     if !statement.readonly() || statement.column_count() == 0 {
         return Err(Error::InvalidQuery);
@@ -110,8 +115,8 @@ fn told(connection: &Connection, sql: &str, error: Error) -> QueryError {
             hint = format!("; did you mean {}?", near.join(" or "));
         }
     } else if message.starts_with("no such table") {
-        expected = vec!["rollouts".to_owned()];
-        hint = "; the table is rollouts".to_owned();
+        expected = ["rollouts", "all_rows", "bad_rows"].map(str::to_owned).to_vec();
+        hint = format!("; there are {}", expected.join(", "));
     }
     let at = match offset {
         Some(offset) => token(sql, offset),
