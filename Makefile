@@ -15,6 +15,8 @@ ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
+# With the features that the tests of the workspace have: Arrow, Parquet and SQLite are compiled once.
+BINARIES := cargo build --locked --workspace --all-targets
 
 .PHONY: demo test test-rust test-clients test-python test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-engines bench-encoders fuzz build clean
 
@@ -38,12 +40,12 @@ test-rust: $(VENV)/package
 
 # Real clients, as users have them, against the real binary.
 test-clients: $(VENV)/clients
-	cargo build --locked -p rollyard
+	$(BINARIES)
 	$(VENV)/bin/python -m pytest -q tests/clients
 
 # The Python package, against the real binary too.
 test-python: $(VENV)/package $(ORACLE)/node_modules
-	cargo build --locked -p rollyard -p rollyard-test-engine
+	$(BINARIES)
 	$(VENV)/bin/python -m pytest -q python/tests
 
 # A real engine with a real, small model on the CPU. Its server is built from source, which takes minutes.

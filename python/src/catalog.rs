@@ -32,7 +32,7 @@ impl Catalog {
     }
 
     /// Indexes what is new, and says how many rollouts there are and how many rows could not be read.
-    fn refresh(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+    fn refresh(&self, py: Python<'_>) -> PyResult<(i64, u64)> {
         let cancelled = AtomicBool::new(false);
         let interrupted = AtomicBool::new(false);
         let look = |_: Progress| {
@@ -51,7 +51,7 @@ impl Catalog {
             catalog
                 .connect()
                 .map_err(StorageError::of)?
-                .query_row(rows, [], |row| row.get(0))
+                .query_row(rows, [], |row| row.get::<_, i64>(0))
                 .map_err(StorageError::of)
         };
         Ok((py.detach(|| count(self.query.catalog()))?, bad_rows))
