@@ -1,8 +1,8 @@
 """Looking at a run of many gigabytes: index, filter, search and open, beside DuckDB and grep.
 
-The contestants take turns on the same file, which is in the page cache for all of them. DuckDB converts the file to
-Parquet, which is its way to be asked again, and is asked there; it has as many threads as there are cores. The
-server is the release build, asked over HTTP as the viewer asks it.
+The contestants take turns on the same file, which is in the page cache for all of them. DuckDB converts the
+file to Parquet, which is its way to be asked again, and is asked there; it has as many threads as there are
+cores. The server is the release build, asked over HTTP as the viewer asks it.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def filters(table: Table, site: Site, view: str, parquet: Path, rows: int) -> No
     ours: list[float] = []
     totals: list[int] = []
     for n, (text, _) in enumerate(asked):
-        path = f"/api/view/{view}/rows?limit=100&filter={urllib.parse.quote(text)}&sort={sorts[n % len(sorts)]}"
+        path = (
+            f"/api/view/{view}/rows?limit=100&filter={urllib.parse.quote(text)}&sort={sorts[n % len(sorts)]}"
+        )
         begun = time.monotonic()
         total = site.get(path)["total"]
         ours.append(time.monotonic() - begun)
@@ -170,7 +172,8 @@ def filters(table: Table, site: Site, view: str, parquet: Path, rows: int) -> No
     theirs: list[float] = []
     for n, (text, sql) in enumerate(asked):
         # Another filter each time, so that nobody answers from memory of the last.
-        path = f"/api/view/{view}/rows?limit=1&filter={urllib.parse.quote(text + f' AND sample_index > -{n + 2}')}"
+        another = urllib.parse.quote(f"({text}) AND sample_index > -{n + 2}")
+        path = f"/api/view/{view}/rows?limit=1&filter={another}"
         quick.append(timed(lambda path=path: site.get(path)))
         begun = time.monotonic()
         [(found,)] = connection.execute(count.format(parquet, sql)).fetchall()
@@ -271,7 +274,16 @@ class Site:
 
 @contextmanager
 def server(folder: Path) -> Iterator[tuple[Site, subprocess.Popen[str]]]:
-    serve = [RELEASE / "rollyard", "serve", "--listen", "127.0.0.1:0", "--data", folder / "data", "--root", folder]
+    serve = [
+        RELEASE / "rollyard",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+        folder / "data",
+        "--root",
+        folder,
+    ]
     process = subprocess.Popen(
         [str(part) for part in serve], stdout=subprocess.PIPE, text=True, env=surroundings(folder)
     )
@@ -315,7 +327,9 @@ def read_all(file: Path) -> None:
 def memory(process: int) -> tuple[float, float]:
     """Megabytes now of the process alone, and at its peak with the files it has mapped."""
     status = Path(f"/proc/{process}/status").read_text()
-    figures = {line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(("Rss", "VmH"))}
+    figures = {
+        line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith(("Rss", "VmH"))
+    }
     return int(figures["RssAnon"]) / 1000, int(figures["VmHWM"]) / 1000
 
 

@@ -70,7 +70,7 @@ impl Dice {
     }
 
     fn below(&mut self, limit: u64) -> u64 {
-        (self.next() >> 32) * limit >> 32
+        ((self.next() >> 32) * limit) >> 32
     }
 }
 

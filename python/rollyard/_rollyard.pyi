@@ -579,13 +579,7 @@ class Catalog:
     def refresh(self) -> tuple[int, int]: ...
     def sql(self, sql: str) -> Answer: ...
     def search(
-        self,
-        text: str,
-        is_regex: bool,
-        ignore_case: bool,
-        channels: list[str],
-        filter: str,
-        hits_max: int | None,
+        self, wanted: tuple[str, bool, bool, list[str]], filter: str, hits_max: int | None
     ) -> list[tuple[str, int, str, int, int, str, int]]: ...
     def raw(self, id: str) -> bytes | None: ...
 

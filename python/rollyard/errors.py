@@ -51,7 +51,7 @@ class StorageError(RollyardError, OSError):
 
 
 class QueryError(RollyardError, ValueError):
-    """A question that cannot be answered. `at` is where in it the mistake stands, in bytes, where that is known."""
+    """A question that cannot be answered. `at` says where the mistake stands, in bytes, if that is known."""
 
     def __init__(
         self, message: str, at: tuple[int, int] | None = None, expected: list[str] | None = None

@@ -1,7 +1,7 @@
 """Files of rollouts, open for questions.
 
-What is at a place (a file, a folder, a glob, `s3://bucket/prefix`) is indexed once in the cache folder and asked
-from then on in milliseconds; `rollyard query` and the viewer use the same index.
+What is at a place (a file, a folder, a glob, `s3://bucket/prefix`) is indexed once in the cache folder and
+asked from then on in milliseconds; `rollyard query` and the viewer use the same index.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from rollyard._rollyard import Answer, Catalog
 
 if TYPE_CHECKING:
-    import pandas
+    import pandas  # type: ignore[import-untyped]
     import polars
-    import pyarrow
+    import pyarrow  # type: ignore[import-untyped]
 
 Channel = Literal["system", "user", "assistant", "reasoning", "tool_call", "tool_result"]
 
@@ -68,8 +68,8 @@ class Rollouts:
         filter: str = "",
         limit: int | None = None,
     ) -> list[Found]:
-        """Rollouts in which `text` was said, by whom; `filter` as in the viewer (`reward > 0.5 and step < 9`)."""
-        hits = self._catalog.search(text, regex, ignore_case, list(channels), filter, limit)
+        """Rollouts in which `text` was said, and by whom; `filter` is as in `reward > 0.5 and step < 9`."""
+        hits = self._catalog.search((text, regex, ignore_case, list(channels)), filter, limit)
         return [Found(*hit) for hit in hits]
 
     def raw(self, id: str) -> bytes:
@@ -122,7 +122,7 @@ class Table:
 
     def to_arrow(self) -> pyarrow.Table:
         """Needs pyarrow."""
-        import pyarrow.ipc
+        import pyarrow.ipc  # type: ignore[import-untyped]
 
         with pyarrow.ipc.open_stream(self._answer.ipc()) as stream:
             return stream.read_all()

@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::errors::{QueryError as PyQueryError, StorageError};
 
+/// Id, message, channel, start, end, snippet, hits.
+type HitTold = (String, usize, String, usize, usize, String, usize);
+
 /// Some places, and the summary of what lies there.
 #[pyclass(frozen, module = "rollyard._rollyard")]
 pub(crate) struct Catalog {
@@ -69,18 +72,16 @@ impl Catalog {
         Ok(Answer { inner: StoreAnswer { names: names.map_err(refused)?, rows } })
     }
 
-    /// Rollouts with a hit: id, message, channel, start, end, snippet, hits.
-    #[pyo3(signature = (text, is_regex, ignore_case, channels, filter, hits_max))]
+    /// Rollouts with a hit. What is looked for: the text, whether it is an expression, whether capitals do not
+    /// matter, and the channels.
     fn search(
         &self,
         py: Python<'_>,
-        text: String,
-        is_regex: bool,
-        ignore_case: bool,
-        channels: Vec<String>,
+        wanted: (String, bool, bool, Vec<String>),
         filter: &str,
         hits_max: Option<usize>,
-    ) -> PyResult<Vec<(String, usize, String, usize, usize, String, usize)>> {
+    ) -> PyResult<Vec<HitTold>> {
+        let (text, is_regex, ignore_case, channels) = wanted;
         let channels = channels.iter().map(|name| channel(name)).collect::<PyResult<_>>()?;
         let pattern = Pattern { text, is_regex, ignore_case, channels };
         let (mut hits, mut stopped) = (Vec::new(), Ok(()));

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import duckdb
-import duckdb_extension_httpfs
+import duckdb_extension_httpfs  # type: ignore[import-untyped]
 import pytest
 from s3server import S3Server, serve_s3
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import Any
 
-import boto3
+import boto3  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from s3server import serve_s3

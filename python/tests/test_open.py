@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import rollyard
 
 
@@ -19,7 +20,8 @@ def line(n: int, **attributes: Any) -> str:
                 {"role": "user", "content": f"What is {n // 5} + 1?"},
                 {"role": "assistant", "content": f"<think>hm, {n}</think>It is {n // 5 + 1}. ✓"},
             ],
-            "attributes": {"step": step, "rollout_n": n, "reward": step / 4, "data_source": "math"} | attributes,
+            "attributes": {"step": step, "rollout_n": n, "reward": step / 4, "data_source": "math"}
+            | attributes,
             "timestamp": "2026-01-16T11:33:10.744140",
         }
     )

@@ -19,6 +19,8 @@ from rollyard import (
 )
 from samples import make_rollout
 
+METADATA = RolloutMetadata("host_1", 12.5, 7)
+
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
@@ -37,7 +39,7 @@ def home(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
 
 
 def make_batch() -> RolloutBatch:
-    return RolloutBatch([RolloutGroup([make_rollout("a")])], RolloutMetadata("host_1", 12.5, 7))
+    return RolloutBatch([RolloutGroup([make_rollout("a", metadata=METADATA)])], METADATA)
 
 
 @pytest.mark.parametrize("source", ["environment", "dotenv", "profile"])

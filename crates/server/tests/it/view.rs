@@ -370,7 +370,7 @@ fn sql_is_read_only_and_bounded() {
         ("select rewrd from rollouts", "reward"),
         ("delete from rows", "only SELECT"),
         ("selec 1", "selec"),
-        ("", "SQL"),
+        ("", "SELECT"),
     ] {
         let (status, error) = ask(sql, 10);
         let message = error["error"]["message"].as_str().unwrap();

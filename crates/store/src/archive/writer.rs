@@ -6,6 +6,7 @@
 //! of it. When far too much waits, logging waits too.
 
 use bytes::Bytes;
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -300,17 +301,24 @@ fn open_append(path: &Path) -> io::Result<File> {
 }
 
 fn append(path: &Path, open: &mut Option<File>, lines: &mut Vec<u8>) -> io::Result<()> {
+    let is_new = open.is_none();
     let file = match open {
         Some(file) => file,
-        None => {
-            let mut file = open_append(path)?;
-            if !ends_with_line(&mut file)? {
-                // Somebody died in the middle of a line. It stays what it is, and ours begin on their own.
-                lines.insert(0, b'\n');
-            }
-            open.insert(file)
-        }
+        None => open.insert(open_append(path)?),
     };
+    // A long write becomes visible page by page: without a lock, who looks in the middle of it sees a torn line. Where
+    // files cannot be locked, that costs at most an empty line.
+    let _unlocked_where_it_cannot_be = flock(&*file, FlockOperation::LockExclusive);
+    let appended = append_locked(file, is_new, lines);
+    let _unlocked_with_the_file = flock(&*file, FlockOperation::Unlock);
+    appended
+}
+
+fn append_locked(file: &mut File, is_new: bool, lines: &mut Vec<u8>) -> io::Result<()> {
+    if is_new && !ends_with_line(file)? {
+        // Somebody died in the middle of a line. It stays what it is, and ours begin on their own.
+        lines.insert(0, b'\n');
+    }
     while !lines.is_empty() {
         // One call for everything: the system appends it as a whole, whoever else writes.
         match file.write(lines) {

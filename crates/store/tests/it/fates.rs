@@ -24,7 +24,7 @@ enum Step {
     Drop(u16),
     Discard(u16),
     DropOpen,
-    SetStep(u64),
+    Advance(u64),
     Wait(u64),
     Configure(u32),
 }
@@ -42,7 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0u16..150).prop_map(Step::Drop),
         1 => (0u16..150).prop_map(Step::Discard),
         1 => Just(Step::DropOpen),
-        2 => (0u64..6).prop_map(Step::SetStep),
+        2 => (0u64..6).prop_map(Step::Advance),
         2 => (0u64..8).prop_map(Step::Wait),
         1 => (0u32..3).prop_map(Step::Configure),
     ];
@@ -142,7 +142,7 @@ fn command(step: &Step, told: &mut Told) -> Command {
         Step::Drop(uid) => Command::Drop { uid: uid.to_string() },
         Step::Discard(uid) => Command::Discard { uid: rollyard_core::ledger::Uid::of(&uid.to_string()) },
         Step::DropOpen => Command::DropOpen,
-        Step::SetStep(step) => Command::SetStep { step },
+        Step::Advance(step) => Command::SetStep { step },
         Step::Wait(secs) => {
             told.now = Time(told.now.0 + secs * 1000);
             Command::Tick
