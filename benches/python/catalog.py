@@ -122,7 +122,7 @@ def served(table: Table, folder: Path, file: Path, parquet: Path, rows: int) -> 
         view = site.post("/api/view/open", {"places": [str(file)]})["view"]
         first = wait(lambda: site.get(f"/api/view/{view}/rows?limit=50")["total"] > 0)
         table.add("first rows after opening", f"{first * 1000:.0f} ms", bar="< 1 s", met=first < 1)
-        wait(lambda: site.get(f"/api/view/{view}")["progress"]["done"], deadline=600)
+        wait(lambda: site.get(f"/api/view/{view}")["indexing"]["done"], deadline=600)
         table.add("all rows after opening", f"{time.monotonic() - begun:.1f} s")
         filters(table, site, view, parquet, rows)
         bodies(table, site, view, rows)
@@ -141,7 +141,7 @@ def served(table: Table, folder: Path, file: Path, parquet: Path, rows: int) -> 
 def warm_open(site: Site, file: Path) -> None:
     view = site.post("/api/view/open", {"places": [str(file)]})["view"]
     wait(lambda: site.get(f"/api/view/{view}/rows?limit=50")["total"] > 0)
-    wait(lambda: site.get(f"/api/view/{view}")["progress"]["done"])
+    wait(lambda: site.get(f"/api/view/{view}")["indexing"]["done"])
 
 
 def filters(table: Table, site: Site, view: str, parquet: Path, rows: int) -> None:

@@ -1,7 +1,7 @@
 //! Picks each setting from the first place that has it, and makes of them what the server takes.
 
 use rollyard_core::run_config::{ConfigError, RunConfig};
-use rollyard_server::CompressAnswers;
+use rollyard_server::{CompressAnswers, Grader};
 use rollyard_store::archive::{ArchiveSettings, Format, host_name};
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -186,10 +186,15 @@ impl Picked {
         let mut task_types = self.list("allow_task_type")?;
         // Naming the built-in task as the default run's does not mean that its rollouts come from outside.
         task_types.extend(Some(self.text("task_type")?).filter(|task_type| task_type != "math"));
+        let is_bucket = |root: &String| root.contains("://") && !root.starts_with("file://");
+        let (buckets, folders): (Vec<_>, Vec<_>) = self.list("root")?.into_iter().partition(is_bucket);
         Ok(rollyard_server::Settings {
             token: self.token()?,
+            buckets,
+            cache: self.optional_text("cache")?.map(PathBuf::from),
+            grader: self.grader()?,
             hosts: self.list("allow_host")?,
-            roots: self.list("root")?.into_iter().map(PathBuf::from).collect(),
+            roots: folders.into_iter().map(PathBuf::from).collect(),
             task_types,
             generators: self.folder("generators")?,
             python: self.optional_text("python")?.map(PathBuf::from),
@@ -198,6 +203,18 @@ impl Picked {
             compress_answers: self.compress_answers()?,
             ..rollyard_server::Settings::default()
         })
+    }
+
+    fn grader(&self) -> Result<Option<Grader>, SettingsError> {
+        let urls = self.list("grader_url")?;
+        let wrong = |url: &String| !(url.starts_with("http://") || url.starts_with("https://"));
+        if urls.iter().any(wrong) {
+            return Err(self.get("grader_url").invalid("a URL that begins with http:// or https://"));
+        }
+        let Some(first) = urls.first() else { return Ok(None) };
+        let grader = Grader::of(first.clone());
+        let (key, model) = (self.optional_text("grader_key")?, self.optional_text("grader_model")?);
+        Ok(Some(Grader { urls, key, model, ..grader }))
     }
 
     fn archive(&self) -> Result<Option<ArchiveSettings>, SettingsError> {

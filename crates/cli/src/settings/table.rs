@@ -55,7 +55,7 @@ impl Setting {
 
     /// A token in a listing is a token in somebody's scrollback.
     pub(crate) fn is_secret(&self) -> bool {
-        self.name == "token"
+        matches!(self.name, "token" | "grader_key")
     }
 }
 
@@ -89,7 +89,12 @@ pub(crate) fn settings() -> Vec<Setting> {
             json!([]),
             "A name, besides loopback, by which requests may call this server",
         ),
-        server("root", "DIR", json!(["."]), "Folder that a path in a request may point into"),
+        server(
+            "root",
+            "DIR",
+            json!(["."]),
+            "Folder, or s3://bucket/prefix, that a path in a request may point into",
+        ),
         server(
             "allow_task_type",
             "NAME",
@@ -162,6 +167,25 @@ pub(crate) fn settings() -> Vec<Setting> {
             Value::Null,
             "Name that this server's files in the archive begin with; the machine's if not set",
         ),
+        server(
+            "cache",
+            "DIR",
+            Value::Null,
+            "Folder for the index of files that are viewed; rollyard in the user's cache folder if not set",
+        ),
+        server(
+            "grader_url",
+            "URL",
+            json!([]),
+            "OpenAI-compatible endpoint that may be asked to grade rollouts; the first is the usual one",
+        ),
+        server(
+            "grader_key",
+            "KEY",
+            Value::Null,
+            "Secret for these endpoints; other users can see flags, so prefer ROLLYARD_GRADER_KEY",
+        ),
+        server("grader_model", "NAME", Value::Null, "Model that grades; the endpoint's first if not set"),
         server(
             "log_level",
             "LEVEL",

@@ -10,6 +10,7 @@ use super::place::Place;
 use super::repetition::Repetition;
 use super::shape::{self, Turn};
 use super::{Channel, extra, when};
+use std::borrow::Cow;
 
 /// One narrow row; the names are those of the catalog's columns.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,8 +65,12 @@ pub struct Summarizer {
 impl Summarizer {
     /// `raw` is one row without its line's end, `place` the file it stands in.
     pub fn summarize(&mut self, raw: &[u8], place: &Place) -> Summary {
-        let text = String::from_utf8_lossy(raw);
-        let is_lossy = matches!(text, std::borrow::Cow::Owned(_));
+        // The quick way to see that all is well; the slow one mends.
+        let text = match simdutf8::basic::from_utf8(raw) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(raw),
+        };
+        let is_lossy = matches!(text, Cow::Owned(_));
         let text = text.trim_start_matches('\u{feff}');
         let row = match self.reader.read(text) {
             Ok(row) if row.is_object() => row,
