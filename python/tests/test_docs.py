@@ -115,7 +115,7 @@ def test_the_workflow_in_the_readme_makes_batches(
 
 def test_the_reference_has_every_call_and_every_name() -> None:
     page = (ROOT / "docs/reference/python.md").read_text()
-    told = set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE))
+    told = set(re.findall(r"^\| `(\w+)\(", page.split("## `Lease`")[0], re.MULTILINE))
     calls = {name for name, _ in inspect.getmembers(rollyard.Client, inspect.isfunction) if name[0] != "_"}
     assert told == calls - {"close"}
     for name in [*rollyard.__all__, *rollyard.slime.__all__]:
