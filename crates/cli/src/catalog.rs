@@ -31,11 +31,20 @@ pub(crate) fn open(places: &[String]) -> Result<Query> {
             many(usize::try_from(done.rows).unwrap_or(usize::MAX), "row")
         ));
     }
-    let health = catalog.health().context("the catalog was made, but cannot be read")?;
-    for (url, why) in &health.unread_files {
+    say_unread(&catalog).context("the catalog was made, but cannot be read")?;
+    Ok(Query::new(catalog))
+}
+
+/// Names the files that could not be read. The whole health card would count every group, which nobody asked for.
+fn say_unread(catalog: &Catalog) -> Result<()> {
+    let connection = catalog.connect()?;
+    let mut unread = connection.prepare("select url, problem from sources where problem is not null")?;
+    let mut rows = unread.query([])?;
+    while let Some(row) = rows.next()? {
+        let (url, why): (String, String) = (row.get(0)?, row.get(1)?);
         say(&format!("left out: {why}: {url}"));
     }
-    Ok(Query::new(catalog))
+    Ok(())
 }
 
 fn told(progress: &Progress) -> String {
