@@ -2,7 +2,9 @@
 
 use crate::program::{Outcome, rollyard, run};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 /// Sixty rollouts of three steps in groups of four; the rewards rise.
 fn lines() -> Vec<Value> {
@@ -257,4 +259,46 @@ fn a_conversion_that_cannot_be_done_writes_nothing() {
         std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.retain(|name| name != "runs" && name != "cache");
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn view_shows_what_was_named_and_nothing_else() {
+    let dir = folder();
+    std::fs::write(dir.path().join("secret.jsonl"), "{}\n").unwrap();
+    let mut program = rollyard(dir.path());
+    program.env("ROLLYARD_CACHE", dir.path().join("cache")).env("XDG_DATA_HOME", dir.path().join("share"));
+    let mut child = program
+        .args(["view", "runs", "--no-open"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let page = line.strip_prefix("viewing at ").unwrap_or_else(|| panic!("{line:?}")).trim();
+    let site = page.split("/?").next().unwrap();
+    let open = |place: &Path| {
+        let agent =
+            ureq::Agent::new_with_config(ureq::Agent::config_builder().http_status_as_error(false).build());
+        let asked = json!({"places": [place.to_str().unwrap()]});
+        agent.post(format!("{site}/api/view/open")).send_json(asked).unwrap().status().as_u16()
+    };
+    assert_eq!(ureq::get(page).call().unwrap().status(), 200);
+    let opened = [open(&dir.path().join("runs")), open(&dir.path().join("secret.jsonl"))];
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(opened, [200, 403]);
+}
+
+#[test]
+fn view_says_at_once_what_is_not_there() {
+    let dir = folder();
+    for (arguments, words) in [
+        (&["view", "nowhere", "--no-open"][..], "nowhere"),
+        (&["view", "runs", "--listen", "0.0.0.0:0"], "token"),
+    ] {
+        let outcome = ask(dir.path(), arguments);
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+    }
 }
