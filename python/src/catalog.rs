@@ -104,7 +104,7 @@ impl Catalog {
             .map(|hit| {
                 let id = statement.query_row([hit.row.0], |row| row.get(0)).map_err(StorageError::of)?;
                 let (start, end) = (hit.range.start, hit.range.end);
-                let name = channel_name(hit.channel).to_owned();
+                let name = hit.channel.name().to_owned();
                 Ok((id, hit.message, name, start, end, hit.snippet, hit.count_in_row))
             })
             .collect()
@@ -187,23 +187,9 @@ fn refused(error: QueryError) -> PyErr {
     }
 }
 
-const CHANNELS: [(&str, Channel); 6] = [
-    ("system", Channel::System),
-    ("user", Channel::User),
-    ("assistant", Channel::Assistant),
-    ("reasoning", Channel::Reasoning),
-    ("tool_call", Channel::ToolCall),
-    ("tool_result", Channel::ToolResult),
-];
-
 fn channel(name: &str) -> PyResult<Channel> {
-    let known = CHANNELS.iter().find(|(known, _)| *known == name).map(|(_, channel)| *channel);
-    known.ok_or_else(|| {
-        let names: Vec<&str> = CHANNELS.iter().map(|(name, _)| *name).collect();
-        PyQueryError::of(format!("the channel is {name:?}, but must be one of: {}", names.join(", ")))
+    Channel::named(name).ok_or_else(|| {
+        let names = Channel::ALL.map(Channel::name).join(", ");
+        PyQueryError::of(format!("the channel is {name:?}, but must be one of: {names}"))
     })
-}
-
-fn channel_name(channel: Channel) -> &'static str {
-    CHANNELS.iter().find(|(_, known)| *known == channel).map_or("all", |(name, _)| name)
 }

@@ -1,7 +1,8 @@
 //! `rollyard grep`: text and regular expressions in what was said, by who said it.
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rollyard_store::query::{Found, Hit, Pattern, Query, Scanned};
 use rollyard_store::records::Channel;
 use serde_json::json;
@@ -36,8 +37,8 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     ignore_case: bool,
     /// Only what was said here; may be repeated
-    #[arg(long, value_enum, value_name = "WHO")]
-    channel: Vec<Who>,
+    #[arg(long, value_parser = channels(), value_name = "WHO")]
+    channel: Vec<Channel>,
     /// Only rollouts that this lets through, as in 'step > 100 and data_source contains "code"'
     #[arg(long, value_name = "FILTER", default_value = "")]
     filter: String,
@@ -52,27 +53,10 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Who {
-    System,
-    User,
-    Assistant,
-    Reasoning,
-    ToolCall,
-    ToolResult,
-}
-
-impl Who {
-    fn channel(self) -> Channel {
-        match self {
-            Self::System => Channel::System,
-            Self::User => Channel::User,
-            Self::Assistant => Channel::Assistant,
-            Self::Reasoning => Channel::Reasoning,
-            Self::ToolCall => Channel::ToolCall,
-            Self::ToolResult => Channel::ToolResult,
-        }
-    }
+/// As flags are written: `tool-call`.
+fn channels() -> impl TypedValueParser<Value = Channel> {
+    PossibleValuesParser::new(Channel::ALL.map(|channel| channel.name().replace('_', "-")))
+        .try_map(|name| Channel::named(&name.replace('-', "_")).ok_or("no such channel"))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -81,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         text: arguments.pattern.clone(),
         is_regex: !arguments.fixed_strings && has_meaning(&arguments.pattern),
         ignore_case: arguments.ignore_case,
-        channels: arguments.channel.iter().map(|who| who.channel()).collect(),
+        channels: arguments.channel.clone(),
     };
     let found = Printer::new(&query, arguments)?.search(&query, &pattern)?;
     if arguments.count {
@@ -166,7 +150,7 @@ impl<'a> Printer<'a> {
         if self.arguments.json {
             let object = json!({
                 "id": id, "file": file, "line": line, "step": step, "reward": reward, "message": hit.message,
-                "channel": name(hit.channel), "start": hit.range.start, "end": hit.range.end,
+                "channel": hit.channel.name(), "start": hit.range.start, "end": hit.range.end,
                 "hits": hit.count_in_row, "snippet": hit.snippet,
             });
             return Ok(writeln!(self.out, "{object}")?);
@@ -174,7 +158,7 @@ impl<'a> Printer<'a> {
         let reward = reward.map_or("none".to_owned(), |reward| format!("{reward:.3}"));
         let step = step.unwrap_or_default();
         let text = self.snippet(hit);
-        let who = name(hit.channel);
+        let who = hit.channel.name();
         Ok(writeln!(self.out, "{file}:{line}: step {step}, reward {reward}, {who}: {text}")?)
     }
 
@@ -193,15 +177,4 @@ impl<'a> Printer<'a> {
 fn told(scanned: &Scanned) -> String {
     let share = (scanned.bytes_done * 100).checked_div(scanned.bytes).unwrap_or(100);
     format!("searching: {share}% of {}, {} found", size(scanned.bytes), count(scanned.hits))
-}
-
-pub(crate) fn name(channel: Channel) -> &'static str {
-    match channel {
-        Channel::System => "system",
-        Channel::User => "user",
-        Channel::Assistant => "assistant",
-        Channel::Reasoning => "reasoning",
-        Channel::ToolCall => "tool call",
-        Channel::ToolResult => "tool result",
-    }
 }

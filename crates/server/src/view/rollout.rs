@@ -8,7 +8,7 @@ use rollyard_core::rollout::NO_VERSION;
 use rollyard_core::wire::rollout::{TokensError, decode};
 use rollyard_store::catalog::RowNo;
 use rollyard_store::query::Choice;
-use rollyard_store::records::{Channel, Piece};
+use rollyard_store::records::Piece;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -84,27 +84,7 @@ pub(super) struct PieceAnswer {
 
 impl From<Piece> for PieceAnswer {
     fn from(piece: Piece) -> Self {
-        Self { message: piece.message, channel: channel_name(piece.channel), text: piece.text }
-    }
-}
-
-pub(super) const CHANNELS: [Channel; 6] = [
-    Channel::System,
-    Channel::User,
-    Channel::Assistant,
-    Channel::Reasoning,
-    Channel::ToolCall,
-    Channel::ToolResult,
-];
-
-pub(super) fn channel_name(channel: Channel) -> &'static str {
-    match channel {
-        Channel::System => "system",
-        Channel::User => "user",
-        Channel::Assistant => "assistant",
-        Channel::Reasoning => "reasoning",
-        Channel::ToolCall => "tool_call",
-        Channel::ToolResult => "tool_result",
+        Self { message: piece.message, channel: piece.channel.name(), text: piece.text }
     }
 }
 

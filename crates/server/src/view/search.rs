@@ -19,7 +19,6 @@ use utoipa_axum::routes;
 
 use super::answer::{Params, blocking, error_event, event, words};
 use super::indexing::View;
-use super::rollout::{CHANNELS, channel_name};
 use super::shelf::OfView;
 use super::summary::summary;
 use crate::App;
@@ -141,9 +140,9 @@ impl ScannedAnswer {
 }
 
 pub(super) fn channels(names: &[String]) -> Result<Vec<Channel>, ApiError> {
-    let known = || CHANNELS.map(channel_name).join(", ");
+    let known = || Channel::ALL.map(Channel::name).join(", ");
     let channel = |name: &String| {
-        CHANNELS.into_iter().find(|channel| channel_name(*channel) == name).ok_or_else(|| {
+        Channel::named(name).ok_or_else(|| {
             ApiError::wrong_field("channel", format_args!("{name:?}"), &format!("of {}", known()))
         })
     };
@@ -284,7 +283,7 @@ impl Scan {
                 reward,
                 id: of_row.map(|row| row.id).unwrap_or_default(),
                 message: hit.message,
-                channel: channel_name(hit.channel),
+                channel: hit.channel.name(),
                 start: hit.range.start,
                 end: hit.range.end,
                 snippet: hit.snippet,

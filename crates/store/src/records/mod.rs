@@ -36,3 +36,24 @@ pub enum Channel {
     ToolCall,
     ToolResult,
 }
+
+impl Channel {
+    pub const ALL: [Self; 6] =
+        [Self::System, Self::User, Self::Assistant, Self::Reasoning, Self::ToolCall, Self::ToolResult];
+
+    /// The same on every surface.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Reasoning => "reasoning",
+            Self::ToolCall => "tool_call",
+            Self::ToolResult => "tool_result",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|channel| channel.name() == name)
+    }
+}

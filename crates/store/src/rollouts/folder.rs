@@ -43,8 +43,6 @@ pub enum FolderError {
         "rollouts cannot be kept at this kind of place; give a path, file:///path or s3://bucket/prefix: {place}"
     )]
     Scheme { place: String },
-    #[error("this build of Rollyard knows no S3; build rollyard-store with the feature s3: {place}")]
-    NoS3 { place: String },
     #[error("the file is gone; it was deleted, by a writer that keeps no more files or by hand: {name}")]
     Gone { name: String },
     #[error("cannot {what} ({cause}): {path}")]

@@ -4,7 +4,6 @@ use rollyard_store::records::Piece;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::rollout::channel_name;
 use super::metric::Metric;
 use super::quote::{Quote, find};
 
@@ -45,7 +44,7 @@ pub(super) fn overhead(metric: &Metric) -> usize {
 fn transcript(pieces: &[Piece]) -> String {
     let mut text = String::new();
     for piece in pieces {
-        text.push_str(&format!("[{} {}]\n{}\n", piece.message, channel_name(piece.channel), piece.text));
+        text.push_str(&format!("[{} {}]\n{}\n", piece.message, piece.channel.name(), piece.text));
     }
     text
 }

@@ -5,8 +5,6 @@
 use rollyard_store::records::{Channel, Piece};
 use serde::Serialize;
 
-use super::super::rollout::channel_name;
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Quote {
     text: String,
@@ -57,7 +55,7 @@ fn voices(pieces: &[Piece]) -> Vec<Voice> {
 
 impl Voice {
     fn span(&self, start: usize, end: usize) -> Span {
-        Span { message: self.message, channel: channel_name(self.channel), start, end }
+        Span { message: self.message, channel: self.channel.name(), start, end }
     }
 
     fn find_exact(&self, quote: &str) -> Option<Span> {
