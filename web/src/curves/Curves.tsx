@@ -1,0 +1,3 @@
+export function Curves() {
+  return null;
+}
