@@ -47,6 +47,14 @@ export async function stop(child: ChildProcess): Promise<void> {
 }
 
 export default async function setup(project: TestProject) {
+  // While writing the page: `vite preview` in front of a server that runs already, and an example that it can read.
+  const { PAGE_URL: page, EXAMPLE: example, FOLDER: writable } = process.env;
+  if (page !== undefined && example !== undefined && writable !== undefined) {
+    project.provide("url", page);
+    project.provide("folder", writable);
+    project.provide("example", example);
+    return;
+  }
   const folder = mkdtempSync(join(tmpdir(), "rollyard-browser-"));
   const server = await serve(folder, ["--archive", join(folder, "archive")]);
   const answer = await fetch(`${server.url}/api/view/example`, { method: "POST" });
