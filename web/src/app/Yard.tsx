@@ -9,6 +9,7 @@ import { ErrorNotice } from "@/parts/Notice";
 import { Reader } from "@/reader/Reader";
 import { LeftPane } from "./LeftPane";
 import { ListTabs } from "./ListTabs";
+import { Moves } from "@/table/Moves";
 import { Rows } from "@/table/Rows";
 import { useViewState } from "@/state/location";
 import { Welcome } from "@/sources/Welcome";
@@ -24,6 +25,7 @@ export function Yard() {
   const List = { rows: Rows, groups: Groups, hits: Hits, figures: Figures, compare: Compare }[list];
   return (
     <ViewProvider answer={answer}>
+      <Moves />
       <Panes
         name="panes"
         left={<LeftPane />}
