@@ -52,7 +52,7 @@ export const Reward = memo(function Reward({ value, range }: { value: number; ra
 });
 
 function Status({ status, reason }: { status: string; reason: unknown }) {
-  const why = typeof reason === "string" ? reason : null;
+  const why = typeof reason === "string" ? reason.replaceAll("_", " ") : null;
   return (
     <span className={css["status"]} data-status={status} title={why === null ? status : `${status}: ${why}`}>
       {status}

@@ -35,8 +35,8 @@ export function Footer({ total, first, last, selected, onClear, filter, children
         )}
       </span>
       {selected > 0 && (
-        <button type="button" className={css["selected"]} title="Unmark all rows" onClick={onClear}>
-          {count(selected)} marked ✕
+        <button type="button" className={css["selected"]} title="Unmark all rows (Shift+M)" aria-label={`Unmark ${counted(selected, "row")}`} onClick={onClear}>
+          {count(selected)} <span className={css["wide"]}>marked</span> ✕
         </button>
       )}
       <span className={css["space"]} />

@@ -13,6 +13,7 @@ import { neededBy, useColumns, useRewardRange } from "./columns";
 import { Empty } from "./Empty";
 import { Footer } from "./Footer";
 import { Head } from "./Head";
+import { formatSort, parseSort } from "./sorts";
 import { rowId, TableRow } from "./TableRow";
 import { useCursor } from "./useCursor";
 import { useHeads } from "./useHeads";
@@ -24,8 +25,10 @@ import css from "./Rows.module.css";
 
 export function Rows() {
   const { key: view, filter } = useView();
-  const [{ sort, follow, rollout }] = useViewState();
+  const [{ sort: text, follow, rollout }] = useViewState();
   const columns = useColumns();
+  // The groups may be sorted by what rows do not have.
+  const sort = formatSort(parseSort(text).filter(({ id }) => columns.all.get(id)?.isSortable));
   const range = useRewardRange();
   const { heads, template, width, setWidth } = useHeads(columns.chosen);
   const needed = neededBy(columns.chosen);
@@ -33,7 +36,7 @@ export function Rows() {
 
   // What is in sight depends on how many there are, and which are asked for on what is in sight.
   const [total, setTotal] = useState(0);
-  const seen = useWindow(total);
+  const [scroller, seen] = useWindow(total);
   const pages = usePages({ question, first: seen.first, last: seen.last, isReversed: follow && sort === "" });
   if (pages.total !== undefined && pages.total !== total) setTotal(pages.total);
   const marks = useMarks(pages.ids);
@@ -46,7 +49,7 @@ export function Rows() {
     tail.take();
   };
 
-  const { reveal, toTop, element: scroller } = seen;
+  const { reveal, toTop } = seen;
   const first = Math.min(seen.first === 0 ? 0 : seen.first + BEYOND, total);
   const last = Math.min(total, first + seen.rowsInSight);
   const cursor = useCursor({ pages, firstInSight: first, reveal });

@@ -48,22 +48,22 @@ const LABELS: Record<string, string> = {
 };
 
 const WIDTHS: Record<string, number> = {
-  step: 56,
-  reward: 88,
-  data_source: 124,
-  status: 116,
+  step: 44,
+  reward: 84,
+  data_source: 112,
+  status: 132,
   version: 72,
-  lag: 56,
+  lag: 48,
   turns: 52,
-  response_chars: 60,
+  response_chars: 56,
   tokens: 60,
   stop_reason: 72,
-  flags: 132,
+  flags: 96,
   source_file: 200,
 };
 
 /** Those that most runs are read by; a status and the like only where a run has one. */
-const USUAL = ["step", "reward", "data_source", "status", "lag", "response_chars", "turns", "flags"];
+const USUAL = ["step", "reward", "data_source", "status", "lag", "response_chars", "flags"];
 const ONLY_IF_KNOWN = ["status", "lag"];
 
 const NEEDS: Record<string, string[]> = {

@@ -28,7 +28,7 @@ export interface Heads {
   width: number;
 }
 
-export const MARK_PX = 44;
+export const MARK_PX = 40;
 
 export function useHeads(columns: Column[]): Heads {
   const [{ sort }, set] = useViewState();
@@ -68,7 +68,8 @@ export function useHeads(columns: Column[]): Heads {
   return {
     heads,
     setWidth: (name, width) => setSizing((old) => keep({ ...old, [name]: Math.max(WIDTH_MIN, width) })),
-    template: `${MARK_PX}px ${heads.map((head) => `${head.getSize()}px`).join(" ")} minmax(0, 1fr)`,
+    // The last one takes what room is left.
+    template: `${MARK_PX}px ${heads.map((head, at) => (at === heads.length - 1 ? `minmax(${head.getSize()}px, 1fr)` : `${head.getSize()}px`)).join(" ")}`,
     width: MARK_PX + table.getTotalSize(),
   };
 }

@@ -16,15 +16,13 @@ interface Drawn {
 }
 
 export interface RowWindow extends Drawn {
-  /** For the element that scrolls. */
-  element: RefObject<HTMLDivElement | null>;
   reveal: (index: number) => void;
   toTop: () => void;
   rowsInSight: number;
 }
 
-/** The head is as high as a row and stays in sight. */
-export function useWindow(count: number): RowWindow {
+/** What is in sight of the element that the ref is given to. Its head is as high as a row and stays in sight. */
+export function useWindow(count: number): [RefObject<HTMLDivElement | null>, RowWindow] {
   const element = useRef<HTMLDivElement>(null);
   // Changed by every scroll event; a render is only due when other rows come into sight.
   const [space] = useState(() => new ScrollSpace());
@@ -83,5 +81,5 @@ export function useWindow(count: number): RowWindow {
     [element, space, look],
   );
   const toTop = useCallback(() => reveal(0), [reveal]);
-  return { ...drawn, element, reveal, toTop, rowsInSight: space.rowsInSight };
+  return [element, { ...drawn, reveal, toTop, rowsInSight: space.rowsInSight }];
 }
