@@ -1,7 +1,7 @@
 /** The view that is open: what its places hold, how far it is indexed, and its columns. */
 
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, use, useCallback, useMemo, type ReactNode } from "react";
+import { createContext, use, useCallback, useEffect, useMemo, useRef, type ReactNode } from "react";
 import { useViewState } from "@/state/location";
 import { filterOf } from "@/state/url";
 import { api, ask, type Schema } from "./client";
@@ -47,6 +47,13 @@ export function ViewProvider({ answer, children }: { answer: Schema["ViewAnswer"
     void queries.invalidateQueries({ queryKey: ["view", key] });
     void queries.invalidateQueries({ queryKey: ["in", key] });
   }, [queries, key]);
+  // What was asked a moment before the end of indexing lacks the last rows.
+  const { done } = answer.indexing;
+  const was = useRef({ key, done });
+  useEffect(() => {
+    if (done && was.current.key === key && !was.current.done) void queries.invalidateQueries({ queryKey: ["in", key] });
+    was.current = { key, done };
+  }, [queries, key, done]);
   const view = useMemo(() => ({ key, answer, filter, refresh }), [key, answer, filter, refresh]);
   return <Context value={view}>{children}</Context>;
 }

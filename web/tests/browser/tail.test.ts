@@ -1,0 +1,65 @@
+import { appendFileSync, mkdtempSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { expect, inject, test } from "vitest";
+import { open, params } from "./page";
+
+const line = (n: number) =>
+  `${JSON.stringify({
+    messages: [{ role: "user", content: `question ${n}` }, { role: "assistant", content: `answer ${n}` }],
+    attributes: { step: n, reward: (n % 10) / 10, data_source: "tail", rollout_n: n },
+  })}\n`;
+
+function growing(rows: number): { file: string; append: (n: number) => void } {
+  const file = join(mkdtempSync(join(inject("folder"), "tail-")), "run.jsonl");
+  writeFileSync(file, Array.from({ length: rows }, (_, n) => line(n)).join(""));
+  return { file, append: (n) => appendFileSync(file, line(n)) };
+}
+
+const grid = (page: Page) => page.getByRole("grid", { name: "Rows" });
+const firstStep = (page: Page) => grid(page).locator('[aria-rowindex="2"] [aria-colindex="2"]').innerText();
+const shown = (page: Page, words: string) => page.getByRole("status").filter({ hasText: words }).first();
+
+test("a line that is written is the first row within two seconds, and is counted", async () => {
+  const { file, append } = growing(60);
+  const page = await open(`/?place=${encodeURIComponent(file)}&cols=step,reward,rollout_n`);
+  await shown(page, "60 rows").waitFor();
+  await page.keyboard.press("Shift+F");
+  await page.getByText("Live", { exact: true }).last().waitFor();
+  expect(params(page).get("follow")).toBe("1");
+  await expect.poll(() => firstStep(page)).toBe("59");
+  append(1000);
+  await expect.poll(() => firstStep(page), { timeout: 2_000 }).toBe("1,000");
+  await shown(page, "61 rows").waitFor();
+});
+
+test("while somebody reads further down, new rows are counted and nothing moves", async () => {
+  const { file, append } = growing(300);
+  const page = await open(`/?place=${encodeURIComponent(file)}&cols=step,reward&follow=1`);
+  await expect.poll(() => firstStep(page)).toBe("299");
+  await page.getByText("new rows are shown as they come").waitFor({ state: "attached" });
+  await grid(page).evaluate((element) => element.scrollTo(0, 2_800));
+  await grid(page).locator('[aria-rowindex="112"]').waitFor();
+  await page.getByText("paused while you read further down").waitFor({ state: "attached" });
+  const before = await grid(page).locator('[aria-rowindex="112"]').innerText();
+  append(1000);
+  append(1001);
+  const more = page.getByRole("button", { name: "Show 2 new rows" });
+  await more.waitFor();
+  expect(await grid(page).locator('[aria-rowindex="112"]').innerText()).toBe(before);
+  await more.click();
+  await expect.poll(() => firstStep(page)).toBe("1,001");
+  await shown(page, "302 rows").waitFor();
+});
+
+test("a pause holds new rows back until it ends", async () => {
+  const { file, append } = growing(10);
+  const page = await open(`/?place=${encodeURIComponent(file)}&cols=step&follow=1`);
+  await page.getByText("new rows are shown as they come").waitFor({ state: "attached" });
+  await page.keyboard.press("z");
+  append(1000);
+  await page.getByRole("button", { name: "Show 1 new row" }).waitFor();
+  expect(await firstStep(page)).toBe("9");
+  await page.keyboard.press("z");
+  await expect.poll(() => firstStep(page)).toBe("1,000");
+});
