@@ -37,6 +37,11 @@ function variable(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/** `0.500` is `0.5` on an axis. */
+function plain(text: string): string {
+  return text.replace(/(\.\d*?)0+(?=\D*$)/, "$1").replace(/\.(?=\D*$)/, "");
+}
+
 function data(xs: number[], lines: Line[]): uPlot.AlignedData {
   return [xs, ...lines.flatMap((line) => [line.values, line.low ?? [], line.high ?? []])];
 }
@@ -65,7 +70,7 @@ function options(props: Props, width: number): uPlot.Options {
     ),
     axes: [
       { ...axis, size: 22, gap: 2, space: small ? 80 : 50, grid: { show: false } },
-      { ...axis, size: small ? 40 : 48, gap: 4, space: 28, values: (_, ticks) => ticks.map(format) },
+      { ...axis, size: small ? 40 : 48, gap: 4, space: 28, values: (_, ticks) => ticks.map((tick) => plain(format(tick))) },
     ],
     cursor: { drag: { x: true, y: false, setScale: false }, y: false, points: { size: 7 } },
   };

@@ -38,12 +38,12 @@ function Cards() {
   }, [steps.data, chosen]);
   const percent = (value: number | null) => (value === null ? "–" : `${(value * 100).toFixed(1)}%`);
   const cards: [string, string, string][] = [
-    ["Rollouts", count(sum.n), `${count(distinct.data?.prompts ?? 0)} prompts, ${count(distinct.data?.groups ?? 0)} groups`],
-    ["Mean reward", figure(sum.reward), reward.data ? `${count(reward.data.nulls)} without one` : ""],
+    ["Rollouts", count(sum.n), `of ${count(distinct.data?.prompts ?? 0)} prompts`],
+    ["Reward", figure(sum.reward), reward.data ? `mean; ${count(reward.data.nulls)} have none` : "mean"],
     ["pass@k", percent(sum.pass), "of groups"],
-    ["Dead groups", percent(sum.dead), "no gradient in them"],
+    ["Dead groups", percent(sum.dead), "no gradient"],
     ["Truncated", percent(sum.truncated), "ended at a limit"],
-    ["Staleness", figure(sum.lag), "steps, on average"],
+    ["Staleness", figure(sum.lag), "steps, mean"],
   ];
   return (
     <dl className={css["cards"]}>
