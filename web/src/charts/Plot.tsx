@@ -29,6 +29,8 @@ interface Props {
   onChoose?: (from: number, to: number) => void;
   /** Index of the step under the cursor. */
   onCursor?: (index: number | null) => void;
+  /** What the axis below says; steps as they are if left out. */
+  xFormat?: (x: number) => string;
   /** Room is dear: no axis labels but the ends. */
   small?: boolean;
 }
@@ -47,7 +49,7 @@ function data(xs: number[], lines: Line[]): uPlot.AlignedData {
 }
 
 function options(props: Props, width: number): uPlot.Options {
-  const { lines, height, format, small = false } = props;
+  const { lines, height, format, xFormat, small = false } = props;
   const font = `${variable("--size-small")} ${variable("--font")}`;
   const axis = { stroke: variable("--muted"), font, grid: { stroke: variable("--border"), width: 1 }, ticks: { show: false } };
   const hidden = { show: true, width: 0, points: { show: false } };
@@ -69,7 +71,7 @@ function options(props: Props, width: number): uPlot.Options {
       line.low ? [{ series: [3 * i + 3, 3 * i + 2] as [number, number], fill: `color-mix(in srgb, ${variable(line.colour)} 14%, transparent)` }] : [],
     ),
     axes: [
-      { ...axis, size: 22, gap: 2, space: small ? 80 : 50, grid: { show: false } },
+      { ...axis, size: 22, gap: 2, space: small ? 80 : 50, grid: { show: false }, ...(xFormat ? { values: (_: uPlot, ticks: number[]) => ticks.map(xFormat) } : {}) },
       { ...axis, size: small ? 40 : 48, gap: 4, space: 28, values: (_, ticks) => ticks.map((tick) => plain(format(tick))) },
     ],
     cursor: { drag: { x: true, y: false, setScale: false }, y: false, points: { size: 7 } },
