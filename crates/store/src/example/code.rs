@@ -218,7 +218,8 @@ pub(super) fn attempt(number: u64, chance: &mut Chance, skill: Skill) -> Attempt
     } else {
         let (code, share, _) = if chance.happens(0.3 + skill.step as f64 * 0.008) { better } else { worst };
         // Code that does not even run passes nothing.
-        if chance.happens(0.35 - skill.step as f64 * 0.005) { (code, 0.0) } else { (code, share) }
+        let fails = if skill.is_slump { 0.6 } else { 0.35 - skill.step as f64 * 0.005 };
+        if chance.happens(fails) { (code, 0.0) } else { (code, share) }
     };
     let code = if passed == 0.0 { code.replacen(":\n", "\n", 1) } else { code.to_owned() };
     if chance.happens(0.35) {

@@ -138,10 +138,11 @@ fn skill(place: Place) -> Skill {
     let hard = Chance::of([7, source, number, 0]).noise() * 0.11;
     let luck = Chance::of([8, source, step, 0]).noise() * 0.04;
     let mut right = from + (to - from) * curve + hard + luck;
-    if source == 1 && (38..=44).contains(&step) {
-        right *= 0.35 + 0.08 * (step - 38) as f64;
+    let is_slump = source == 1 && (38..=44).contains(&step);
+    if is_slump {
+        right *= 0.2 + 0.06 * (step - 38) as f64;
     }
-    Skill { step, right: right.clamp(0.01, 0.985) }
+    Skill { step, right: right.clamp(0.01, 0.985), is_slump }
 }
 
 fn attempt(place: Place) -> Attempt {
@@ -326,10 +327,10 @@ fn line(place: Place, task: &Task, attempt: &Attempt, spread: &Spread) -> String
         row.insert("response_length".to_owned(), json!(made.sampled));
         row.extend(made.fields);
     } else {
-        row.insert(
-            "response_length".to_owned(),
-            json!(attempt.messages.iter().map(|m| m.to_string().len()).sum::<usize>() / 4),
-        );
+        let answers = attempt.messages.iter().filter(|message| message.get("role").and_then(Value::as_str) == Some("assistant"));
+        let chars: usize = answers.map(|message| message.to_string().len()).sum();
+        // About what a tokenizer makes of prose.
+        row.insert("response_length".to_owned(), json!(chars / 4));
         if is_mixed {
             row.insert("tail_version".to_owned(), json!(step + 1));
         }

@@ -53,6 +53,8 @@ pub(super) struct Skill {
     pub step: u64,
     /// That a try succeeds.
     pub right: f64,
+    /// Something went wrong in training, and what is written is worse than before.
+    pub is_slump: bool,
 }
 
 pub(super) fn answer(text: impl Into<String>) -> Value {

@@ -190,7 +190,7 @@ fn pieces(text: &str) -> Vec<String> {
     pieces
 }
 
-const WORD_CHARS: usize = 7;
+const WORD_CHARS: usize = 10;
 
 fn cut_plain(text: &str, pieces: &mut Vec<String>) {
     let mut word = String::new();

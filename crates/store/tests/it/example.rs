@@ -69,7 +69,7 @@ fn every_kind_of_rollout_in_the_example_is_found_by_a_filter() {
         ("truncated", 30, 200),
         ("stop_reason == \"tool_calls\"", 10, 200),
         ("stop_reason == \"content_filter\" AND response_chars == 0", 1, 1),
-        ("repetition > 0.8", 3, 3),
+        ("repetition > 0.9", 3, 3),
         ("message_count > 100", 1, 1),
         ("length(body) > 1000000", 1, 1),
         ("reward is null", 1, 1),
