@@ -60,6 +60,7 @@ struct ExportAsked {
     sort: String,
     /// Of CSV; all of the catalog if left out.
     columns: String,
+    #[param(inline)]
     format: Format,
 }
 
