@@ -32,6 +32,8 @@ pub struct Settings {
     /// Longest body of a request, and longest line of a bulk write.
     pub body_bytes_max: usize,
     pub compress_answers: CompressAnswers,
+    /// A folder with the built page, for whoever works on it; the one in the program if left out.
+    pub page: Option<PathBuf>,
 }
 
 impl Settings {
@@ -96,6 +98,7 @@ impl Default for Settings {
             import_within: IMPORT_WITHIN,
             body_bytes_max: 64 << 20,
             compress_answers: CompressAnswers::Remote,
+            page: None,
         }
     }
 }
