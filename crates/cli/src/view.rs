@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::model;
 use crate::say;
 use crate::serve::{listen, stop_on_signal};
 
@@ -48,6 +49,9 @@ pub(crate) struct Arguments {
     /// Where annotations, grades and saved views are kept [default: rollyard/view in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Folder of a model whose tokenizer says what text tokens are
+    #[arg(long, value_name = "DIR")]
+    tokenizer: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -59,6 +63,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let places = Places::new(Roots::Anywhere);
     let mut settings = Settings::default();
+    if let Some(dir) = &arguments.tokenizer {
+        settings.tokenizer = Some(Arc::new(model::load(dir)?));
+    }
     let mut opened = Vec::new();
     if arguments.example {
         let dir = arguments.data.clone().unwrap_or_else(user_data).join("view/example");
