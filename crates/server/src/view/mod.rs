@@ -2,18 +2,21 @@
 //!
 //! A [`place`] is what a user names; a [`shelf`] keeps the views that are open, each with a catalog that is indexed in
 //! the background ([`indexing`]). [`open`] answers what a view is and how far it has come. Its rows are read as
-//! [`rows`], one by one as a [`rollout`], together as a [`group`]; [`figures`] are counted over a [`filter`], and
-//! [`sql`] asks anything else. [`search`] and [`tail`] stream. [`browse`] finds places, [`export`] takes rows
+//! [`rows`], one by one as a [`rollout`], together as a [`group`], all [`groups`] as a list;
+//! [`figures`] are counted over a [`filter`], [`compare`] sets two views side by side, and [`sql`] asks
+//! anything else. [`search`] and [`tail`] stream. [`browse`] finds places, [`export`] takes rows
 //! along. What people and models say of rollouts is kept in [`notes`], and [`saved`] keeps the views that got a name.
 //! [`grade`] asks a model. [`samples`] are the calls of the older viewer, for scripts that use them.
 
 mod answer;
 mod browse;
+mod compare;
 mod export;
 mod figures;
 mod filter;
 mod grade;
 mod group;
+mod groups;
 mod indexing;
 mod notes;
 mod open;
@@ -42,6 +45,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(rows::routes())
         .merge(rollout::routes())
         .merge(group::routes())
+        .merge(groups::routes())
+        .merge(compare::routes())
         .merge(filter::routes())
         .merge(figures::routes())
         .merge(sql::routes())
