@@ -4,13 +4,14 @@
 //! the background ([`indexing`]). [`open`] answers what a view is and how far it has come. Its rows are read as
 //! [`rows`], one by one as a [`rollout`], together as a [`group`], all [`groups`] as a list;
 //! [`figures`] are counted over a [`filter`], [`compare`] sets two views side by side, and [`sql`] asks
-//! anything else. [`search`] and [`tail`] stream. [`browse`] finds places, [`export`] takes rows
+//! anything else. What is [`detected`] in a rollout, and the [`series`] that it has for its tokens, come with it. [`search`] and [`tail`] stream. [`browse`] finds places, [`export`] takes rows
 //! along. What people and models say of rollouts is kept in [`notes`], and [`saved`] keeps the views that got a name.
 //! [`grade`] asks a model. [`samples`] are the calls of the older viewer, for scripts that use them.
 
 mod answer;
 mod browse;
 mod compare;
+mod detected;
 mod export;
 mod figures;
 mod filter;
@@ -26,6 +27,7 @@ mod rows;
 mod samples;
 mod saved;
 mod search;
+mod series;
 mod shelf;
 mod sidecar;
 mod sql;
