@@ -89,6 +89,9 @@ impl Bundle {
     }
 
     fn read(&self, name: &str) -> Option<Bytes> {
+        if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return None;
+        }
         let Some(folder) = &self.folder else {
             let file = Built::get(name)?;
             return Some(match file.data {
@@ -226,7 +229,7 @@ mod tests {
     #[test]
     fn nothing_beside_the_page_is_served() {
         let (_dir, bundle) = bundle();
-        for name in ["../secret", "assets/../../secret", "/etc/passwd", "assets", "", "none.js"] {
+        for name in ["../secret", "assets/../../secret", "assets/../index.html", "/etc/passwd", "assets", "", "none.js"] {
             assert!(bundle.make_answer(name, &HeaderMap::new()).is_none(), "{name:?}");
         }
     }
