@@ -70,7 +70,8 @@ impl App {
             .nest("/api", view::routes())
             .nest("/api", live::routes())
             .nest("/api", session::routes(Arc::clone(guard)));
-        let (router, description) = described.split_for_parts();
+        let (router, mut description) = described.split_for_parts();
+        name_operations(&mut description);
         router
             .route("/api/openapi.json", get(move || std::future::ready(Json(description.clone()))))
             .merge(page::routes(Arc::clone(guard)))
@@ -78,6 +79,28 @@ impl App {
             .fallback(page::not_found)
             .method_not_allowed_fallback(page::method_not_allowed)
             .with_state(self)
+    }
+}
+
+/// Names every operation by its method and path: the names of handlers repeat, and programs that are made from the
+/// description take operations of one name for the same.
+fn name_operations(description: &mut utoipa::openapi::OpenApi) {
+    for (path, item) in &mut description.paths.paths {
+        let words: Vec<&str> =
+            path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let name = words.join("_");
+        let operations = [
+            ("get", &mut item.get),
+            ("post", &mut item.post),
+            ("put", &mut item.put),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(format!("{method}_{name}"));
+            }
+        }
     }
 }
 

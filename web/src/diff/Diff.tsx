@@ -1,0 +1,3 @@
+export function Diff() {
+  return null;
+}

@@ -1,0 +1,3 @@
+export function Facets() {
+  return null;
+}

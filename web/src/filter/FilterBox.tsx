@@ -1,0 +1,3 @@
+export function FilterBox() {
+  return null;
+}

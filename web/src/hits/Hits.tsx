@@ -1,0 +1,3 @@
+export function Hits() {
+  return null;
+}

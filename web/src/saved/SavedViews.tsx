@@ -1,0 +1,3 @@
+export function SavedViews() {
+  return null;
+}

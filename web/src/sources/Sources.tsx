@@ -1,0 +1,3 @@
+export function Sources() {
+  return null;
+}
