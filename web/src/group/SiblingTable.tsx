@@ -31,9 +31,9 @@ export function SiblingTable({ all, current, marked, onMark, onOpen }: Props) {
             <th scope="col" className={css["wide"]}>
               Reward
             </th>
-            <th scope="col">Adv.</th>
-            <th scope="col">Length</th>
-            <th scope="col">Turns</th>
+            <th scope="col" className={css["number"]}>Adv.</th>
+            <th scope="col" className={css["number"]}>Length</th>
+            <th scope="col" className={css["number"]}>Turns</th>
             <th scope="col">Stop</th>
             <th scope="col">Status</th>
             <th scope="col">Version</th>

@@ -5,7 +5,7 @@ import css from "./Prompt.module.css";
 
 const WIDTH = 600;
 const HEIGHT = 132;
-const EDGE = { left: 40, right: 12, top: 20, bottom: 20 };
+const EDGE = { left: 72, right: 44, top: 20, bottom: 20 };
 const DOT = 3.5;
 
 interface Props {
@@ -42,8 +42,8 @@ export const StepChart = memo(function StepChart({ steps, current, onOpen }: Pro
     <svg className={css["chart"]} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Rewards from step ${first} to ${last}; the same figures are in the list below`}>
       {[low, high].map((reward) => (
         <g key={reward}>
-          <line className={css["rule"]} x1={EDGE.left} x2={WIDTH - EDGE.right} y1={y(reward)} y2={y(reward)} />
-          <text className={css["label"]} x={EDGE.left - 16} y={y(reward) + 4} textAnchor="end">
+          <line className={css["rule"]} x1={EDGE.left - 32} x2={WIDTH - EDGE.right + 32} y1={y(reward)} y2={y(reward)} />
+          <text className={css["label"]} x={EDGE.left - 40} y={y(reward) + 4} textAnchor="end">
             {figure(reward)}
           </text>
         </g>
@@ -51,7 +51,7 @@ export const StepChart = memo(function StepChart({ steps, current, onOpen }: Pro
       {turnsOf(steps).map(({ what, step }) => (
         <g key={step}>
           <line className={css["turn"]} data-what={what} x1={x(step)} x2={x(step)} y1={EDGE.top - 4} y2={HEIGHT - EDGE.bottom} />
-          <text className={css["label"]} x={x(step)} y={EDGE.top - 8} textAnchor={step === last ? "end" : step === first ? "start" : "middle"}>
+          <text className={css["label"]} x={x(step)} y={EDGE.top - 8} textAnchor="middle">
             {MARKS[what]}
           </text>
         </g>
@@ -72,7 +72,7 @@ export const StepChart = memo(function StepChart({ steps, current, onOpen }: Pro
         </circle>
       ))}
       {[...new Set([first, last])].map((step) => (
-        <text key={step} className={css["label"]} x={x(step)} y={HEIGHT - 4} textAnchor={first === last ? "middle" : step === last ? "end" : "start"}>
+        <text key={step} className={css["label"]} x={x(step)} y={HEIGHT - 4} textAnchor="middle">
           step {step}
         </text>
       ))}

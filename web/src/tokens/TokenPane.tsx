@@ -1,6 +1,7 @@
 import { useCallback, useState } from "react";
 import { useViewState } from "@/state/location";
 import { HEATS, nextWorst, type Heat, type Model } from "./model";
+import { nameOf, placeIn } from "./place";
 import { Details } from "./Details";
 import { Legend } from "./Legend";
 import { Strip } from "./Strip";
@@ -10,15 +11,6 @@ import { WorstList } from "./WorstList";
 import css from "./Tokens.module.css";
 
 const asHeat = (name: string): Heat => HEATS.find((heat) => heat === name) ?? "logprob";
-
-/** A token in the URL names its rollout too: it must not point into the next one that is opened. */
-const nameOf = (id: string, at: number) => `${id.slice(0, 8)}.${at}`;
-
-function placeIn(token: string | null, id: string, length: number): number | null {
-  const [name, at] = (token ?? "").split(".");
-  const place = Number(at);
-  return name !== "" && name === id.slice(0, 8) && Number.isInteger(place) && place >= 0 && place < length ? place : null;
-}
 
 interface Props {
   id: string;

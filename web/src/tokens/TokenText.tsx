@@ -36,13 +36,14 @@ export function TokenText({ model, heat, chosen, onChoose, onHover }: Props) {
         length: model.length,
         promptLen: model.promptLen,
         columns,
-        width: (at) => cells(model.shown(at)),
+        // Ids have no spaces of their own, so that one stands between them.
+        width: (at) => cells(model.shown(at)) + (model.hasTexts ? 0 : 1),
         endsLine: (at) => model.hasTexts && model.shown(at).endsWith("⏎"),
       }),
     [model, columns],
   );
   // eslint-disable-next-line react-hooks/incompatible-library -- its functions are called in this render only
-  const rows = useVirtualizer({ count: lines.length, getScrollElement: () => box.current, estimateSize: () => LINE, overscan: 12 });
+  const rows = useVirtualizer({ count: lines.length, getScrollElement: () => box.current, estimateSize: () => LINE, overscan: 12, scrollPaddingStart: 2 * LINE, scrollPaddingEnd: 2 * LINE });
   const scrollTo = useRef(rows.scrollToIndex);
   useEffect(() => {
     scrollTo.current = rows.scrollToIndex;
@@ -71,6 +72,7 @@ export function TokenText({ model, heat, chosen, onChoose, onHover }: Props) {
       ref={box}
       className={css["text"]}
       role="listbox"
+      data-ids={!model.hasTexts}
       aria-label="Tokens in order"
       tabIndex={0}
       aria-activedescendant={chosen === null ? undefined : `token-${chosen}`}

@@ -83,7 +83,7 @@ export function modelOf(answer: TokensAnswer): Model {
     versions: [...new Set(versions ?? [])].filter((version) => version >= 0).sort((a, b) => b - a),
     worst: worstOf(logprobs ?? [], mask).map((i) => i + promptLen),
     token,
-    shown: (at) => (texts === null ? `${tokens[at] ?? 0} ` : visible(texts[at] ?? "")),
+    shown: (at) => (texts === null ? String(tokens[at] ?? 0) : visible(texts[at] ?? "")),
   };
 }
 

@@ -16,6 +16,11 @@ export function visible(text: string): string {
   return text === "" ? "∅" : text.replace(HIDDEN, picture);
 }
 
+/** The same for running text, whose lines and tabs are shown as what they are. */
+export function visibleText(text: string): string {
+  return text.replace(HIDDEN, (character) => (character === "\n" || character === "\t" ? character : picture(character)));
+}
+
 // Far East letters and emoji take two cells of a monospace grid.
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 
