@@ -63,6 +63,8 @@ export function rowsOf(segments: Segment[], number: () => number): DiffRow[] {
       open.push(segment);
       continue;
     }
+    // Whole lines that changed stand alone: the equal text after them is not theirs.
+    if (endsLine(open, "added") && endsLine(open, "removed")) close();
     const first = segment.text.indexOf("\n") + 1;
     const last = segment.text.lastIndexOf("\n") + 1;
     // A line end that both share ends the row that is open; what is between the first and the last is equal.
@@ -77,4 +79,10 @@ export function rowsOf(segments: Segment[], number: () => number): DiffRow[] {
   }
   close();
   return rows;
+}
+
+/** Whether a side, without the other's segments, is at the beginning of a line. */
+function endsLine(segments: Segment[], without: "added" | "removed"): boolean {
+  const last = segments.findLast(({ kind }) => kind !== without);
+  return last === undefined || last.text.endsWith("\n");
 }

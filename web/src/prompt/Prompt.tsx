@@ -36,7 +36,7 @@ export function Prompt() {
         })}
       </p>
       {all.length < total && <p className={css["note"]}>The first {count(all.length)} of them are shown.</p>}
-      <StepChart steps={steps} current={rollout} onOpen={open} />
+      {steps.some(({ graded }) => graded > 0) && <StepChart steps={steps} current={rollout} onOpen={open} />}
       <StepList steps={steps} current={rollout} onOpen={open} />
     </section>
   );

@@ -1,9 +1,9 @@
-import { memo, useMemo } from "react";
+import { memo, useMemo, useRef } from "react";
 import { figure, rewardColour, share } from "@/parts/numbers";
+import { useWidth } from "@/tokens/useWidth";
 import { turnsOf, type AtStep } from "./story";
 import css from "./Prompt.module.css";
 
-const WIDTH = 600;
 const HEIGHT = 132;
 const EDGE = { left: 72, right: 44, top: 20, bottom: 20 };
 const DOT = 3.5;
@@ -18,16 +18,19 @@ const MARKS = { first: "first solved", lost: "lost", back: "back" } as const;
 
 /** A dot for each rollout, a line for their mean, and a mark where solving began or was lost. */
 export const StepChart = memo(function StepChart({ steps, current, onOpen }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  // Drawn at its true size: letters that grow and shrink with the pane are hard to read.
+  const width = Math.max(240, useWidth(box));
   const chart = useMemo(() => {
     const rewards = steps.flatMap(({ all }) => all.map(({ reward }) => reward)).filter((reward) => reward !== null);
     const low = Math.min(0, ...rewards);
     const high = Math.max(...rewards, low === 0 ? 1 : 0);
     const first = steps[0]?.step ?? 0;
     const last = steps.at(-1)?.step ?? 0;
-    const x = (step: number) => EDGE.left + share(step, first, last) * (WIDTH - EDGE.left - EDGE.right);
+    const x = (step: number) => EDGE.left + share(step, first, last) * (width - EDGE.left - EDGE.right);
     const y = (reward: number) => HEIGHT - EDGE.bottom - share(reward, low, high) * (HEIGHT - EDGE.top - EDGE.bottom);
     // Equal rewards of one step would hide each other: they stand side by side as far as there is room.
-    const room = Math.min(DOT * 2, (WIDTH - EDGE.left - EDGE.right) / Math.max(1, steps.length) / 10);
+    const room = Math.min(DOT * 2, (width - EDGE.left - EDGE.right) / Math.max(1, steps.length) / 10);
     const dots = steps.flatMap(({ step, all }) =>
       [...Map.groupBy(all.filter(({ reward }) => reward !== null), ({ reward }) => reward ?? 0)].flatMap(([reward, equal]) =>
         equal.map((rollout, i) => ({ rollout, reward, step, cx: x(step) + (i - (equal.length - 1) / 2) * room, cy: y(reward) })),
@@ -35,14 +38,14 @@ export const StepChart = memo(function StepChart({ steps, current, onOpen }: Pro
     );
     const means = steps.filter(({ mean }) => mean !== null).map(({ step, mean }) => `${x(step).toFixed(1)},${y(mean ?? 0).toFixed(1)}`);
     return { low, high, first, last, x, y, dots, means };
-  }, [steps]);
+  }, [steps, width]);
   const { low, high, first, last, x, y, dots, means } = chart;
-  if (dots.length === 0) return null;
   return (
-    <svg className={css["chart"]} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Rewards from step ${first} to ${last}; the same figures are in the list below`}>
+    <div ref={box} className={css["chartBox"]}>
+    <svg className={css["chart"]} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={`Rewards from step ${first} to ${last}; the same figures are in the list below`}>
       {[low, high].map((reward) => (
         <g key={reward}>
-          <line className={css["rule"]} x1={EDGE.left - 32} x2={WIDTH - EDGE.right + 32} y1={y(reward)} y2={y(reward)} />
+          <line className={css["rule"]} x1={EDGE.left - 32} x2={width - EDGE.right + 32} y1={y(reward)} y2={y(reward)} />
           <text className={css["label"]} x={EDGE.left - 40} y={y(reward) + 4} textAnchor="end">
             {figure(reward)}
           </text>
@@ -77,5 +80,6 @@ export const StepChart = memo(function StepChart({ steps, current, onOpen }: Pro
         </text>
       ))}
     </svg>
+    </div>
   );
 });

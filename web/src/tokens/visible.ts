@@ -1,6 +1,6 @@
 /** The text of a token with everything in it that could be seen. */
 
-const PICTURES: Record<string, string> = { "\n": "⏎", "\t": "⇥", "\r": "␍", "\u007f": "␡", "\u00a0": "⍽" };
+const PICTURES: Record<string, string> = { "\n": "⏎", "\t": "⇥", "\r": "\\r", "\u00a0": "⍽" };
 
 // What has no shape of its own, or changes the shape of what follows: controls, zero-width and bidi characters.
 const HIDDEN = /[\p{Cc}\u00a0\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\u{e0000}-\u{e0fff}]|[\ud800-\udfff](?![\udc00-\udfff])/gu;
@@ -9,7 +9,8 @@ function picture(character: string): string {
   const known = PICTURES[character];
   if (known !== undefined) return known;
   const code = character.codePointAt(0) ?? 0;
-  return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  // Fonts often lack the pictures that Unicode has for controls.
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
 export function visible(text: string): string {
