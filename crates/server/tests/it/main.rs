@@ -10,6 +10,7 @@ mod reads;
 mod replay;
 mod server;
 mod view;
+mod view_figures;
 mod view_grade;
 mod view_ways;
 mod writes;
