@@ -13,6 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::error::ApiError;
 use crate::generators::Generators;
 use crate::metrics::Metrics;
+use crate::page::Bundle;
 use crate::runs::{DEFAULT_RUN, Runs};
 use crate::settings::Settings;
 use crate::view::{self, Views};
@@ -26,6 +27,7 @@ pub struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) generators: Arc<Generators>,
     pub(crate) views: Arc<Views>,
+    pub(crate) page: Arc<Bundle>,
     /// Cancelled when the server is told to stop, so that nobody waits for groups any longer.
     pub(crate) stopping: CancellationToken,
 }
@@ -42,7 +44,8 @@ impl App {
         let settings = Arc::new(settings);
         let generators = Generators::new(Arc::clone(&settings), stopping.clone());
         let views = Views::new(&runs, Arc::clone(&settings), stopping.clone());
-        Self { runs, settings, metrics: Arc::default(), generators, views, stopping }
+        let page = Arc::new(Bundle::new(settings.page.clone()));
+        Self { runs, settings, metrics: Arc::default(), generators, views, page, stopping }
     }
 
     /// All routes. The buffer calls also stand under `/runs/{run}`, so that a client that knows only a base
@@ -57,8 +60,7 @@ impl App {
         name_operations(&mut description);
         router
             .route("/api/openapi.json", get(move || std::future::ready(Json(description.clone()))))
-            .route("/", get(page::home))
-            .route("/healthz", get(page::healthz))
+            .merge(page::routes())
             .route("/metrics", get(metrics::show))
             .fallback(page::not_found)
             .method_not_allowed_fallback(page::method_not_allowed)

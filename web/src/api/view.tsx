@@ -1,7 +1,7 @@
 /** The view that is open: what its places hold, how far it is indexed, and its columns. */
 
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, use, useCallback, useMemo, useState, type ReactNode } from "react";
+import { type ReactNode, createContext, use, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useViewState } from "@/state/location";
 import { filterOf } from "@/state/url";
 import { api, ApiError, ask, type Schema } from "./client";
@@ -73,6 +73,13 @@ export function ViewProvider({ answer, children }: { answer: Schema["ViewAnswer"
     () => (filter === null ? null : { key, answer, filter, filterError, refresh }),
     [key, answer, filter, filterError, refresh],
   );
+  // What was asked while rows were still coming has not seen the last of them.
+  const isDone = answer.indexing.done;
+  const wasDone = useRef(isDone);
+  useEffect(() => {
+    if (isDone && !wasDone.current) void queries.invalidateQueries({ queryKey: ["in", key] });
+    wasDone.current = isDone;
+  }, [isDone, key, queries]);
   if (view === null) return null;
   return <Context value={view}>{children}</Context>;
 }

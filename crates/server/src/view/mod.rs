@@ -4,11 +4,13 @@
 //! the background ([`indexing`]). [`open`] answers what a view is and how far it has come. Its rows are read as
 //! [`rows`], one by one as a [`rollout`], together as a [`group`]; [`figures`] are counted over a [`filter`], and
 //! [`sql`] asks anything else. [`search`] and [`tail`] stream. [`browse`] finds places, [`export`] takes rows
-//! along. What people and models say of rollouts is kept in [`notes`], and [`saved`] keeps the views that got a name.
+//! along, [`bundle`] as a page of its own; [`example`] is a run for who has none. What people and models say of rollouts is kept in [`notes`], and [`saved`] keeps the views that got a name.
 //! [`grade`] asks a model. [`samples`] are the calls of the older viewer, for scripts that use them.
 
 mod answer;
 mod browse;
+mod bundle;
+mod example;
 mod export;
 mod figures;
 mod filter;
@@ -28,6 +30,7 @@ mod sidecar;
 mod sql;
 mod summary;
 mod tail;
+mod tokens;
 
 pub(crate) use place::is_key;
 pub(crate) use shelf::Views;
@@ -49,6 +52,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(tail::routes())
         .merge(browse::routes())
         .merge(export::routes())
+        .merge(example::routes())
         .merge(notes::routes())
         .merge(saved::routes())
         .merge(grade::routes());

@@ -21,6 +21,7 @@ use super::indexing::View;
 use super::rows::{check_limit, page};
 use super::shelf::OfView;
 use super::summary::{Source, Summary, ids_like, parse_id, sources_of, summary};
+use super::tokens::texts;
 use crate::App;
 use crate::error::{ApiError, ErrorAnswer, Hint};
 
@@ -39,7 +40,7 @@ const PREFIX_MIN: usize = 8;
 const NEAREST: u64 = 10;
 
 #[derive(Serialize, ToSchema)]
-struct RolloutAnswer {
+pub(super) struct RolloutAnswer {
     id: String,
     /// Each with at least `role` and `content`, whatever the file's format was.
     #[schema(value_type = Vec<Object>)]
@@ -52,7 +53,7 @@ struct RolloutAnswer {
     timestamp: Option<Value>,
     /// Every other field of the row.
     #[schema(value_type = Object)]
-    rest: Map<String, Value>,
+    pub(super) rest: Map<String, Value>,
     /// What the catalog knows of it, by column.
     #[schema(value_type = Object)]
     summary: Map<String, Value>,
@@ -187,17 +188,24 @@ async fn show(
 ) -> Result<Json<RolloutAnswer>, ApiError> {
     blocking(move || {
         let found = find_row(&view, &id, &hints)?;
+        Ok(Json(answer(&app, &view, found)?))
+    })
+    .await
+}
+
+/// All there is to say of a rollout. Reads its body.
+pub(super) fn answer(app: &App, view: &View, found: Summary) -> Result<RolloutAnswer, ApiError> {
         let body = view.catalog().body(found.row)?;
         let (rollout, unread) = match body.rollout() {
             Ok(rollout) => (rollout, None),
             Err(problem) => (Default::default(), Some(problem)),
         };
         let pieces = body.pieces().unwrap_or_default();
-        let siblings = siblings(&view, &found)?;
+        let siblings = siblings(view, &found)?;
         let copies = sources_of(&view.catalog().connect()?, &found.id)?;
         let annotations = app.views.notes.of(&found.id)?;
         let grades = rollout.rest.get("grades").cloned().unwrap_or_default();
-        Ok(Json(RolloutAnswer {
+        Ok(RolloutAnswer {
             messages: rollout.messages,
             pieces: pieces.into_iter().map(PieceAnswer::from).collect(),
             attributes: rollout.attributes,
@@ -212,10 +220,8 @@ async fn show(
             annotations,
             grades,
             id: found.id,
-        }))
-    })
-    .await
-}
+        })
+    }
 
 /// The bytes of a row, exactly as they stand in the file.
 #[utoipa::path(get, path = "/{view}/rollouts/{id}/raw", tag = "view", params(("view" = String, Path), ("id" = String, Path)),
@@ -235,6 +241,9 @@ async fn raw(OfView(view): OfView, Path((_, id)): Path<(String, String)>) -> Res
 #[derive(Serialize, ToSchema)]
 struct TokensAnswer {
     tokens: Vec<i32>,
+    /// What each token adds to the text: as the row says, else by the tokenizer that the server was given. Bytes that
+    /// are no whole character are written as `\xE2`.
+    texts: Option<Vec<String>>,
     /// So many of them are the prompt's; the arrays below are about the others.
     prompt_len: usize,
     /// Null where it is not a number.
@@ -252,6 +261,7 @@ struct TokensAnswer {
 #[utoipa::path(get, path = "/{view}/rollouts/{id}/tokens", tag = "view", params(("view" = String, Path), ("id" = String, Path)),
     responses((status = 200, body = TokensAnswer), (status = 404, body = ErrorAnswer), (status = 422, body = ErrorAnswer)))]
 async fn tokens(
+    State(app): State<App>,
     OfView(view): OfView,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Json<TokensAnswer>, ApiError> {
@@ -269,6 +279,7 @@ async fn tokens(
         let versions: Vec<i32> = rollout.versions().values().collect();
         let rewards: Vec<f32> = rollout.token_rewards().values().collect();
         Ok(Json(TokensAnswer {
+            texts: texts(&app, &rollout),
             tokens: rollout.tokens().to_vec(),
             prompt_len: rollout.prompt_len(),
             logprobs: rollout.response_logprobs().map(<[f32]>::to_vec),

@@ -20,7 +20,7 @@ pub(super) struct Source {
     /// From 1.
     line: i64,
     offset: i64,
-    length: i64,
+    pub(super) length: i64,
 }
 
 /// All that the catalog says of one row.

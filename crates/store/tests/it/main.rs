@@ -6,6 +6,7 @@ mod archive;
 mod archiving;
 mod catalog;
 mod conformance;
+mod example;
 mod fates;
 mod faults;
 mod faulty;
