@@ -1,9 +1,6 @@
 /**
- * Where something stands in a rollout.
- *
- * The server counts characters (Unicode scalar values) of what one channel says in a message. A link counts those of
- * the whole message: its pieces in order, which for plain messages is the content. A string of the browser counts
- * UTF-16 units. This is where they meet.
+ * Where the hits of a search stand in a rollout, counted as the server counts: characters (Unicode scalar values) of
+ * what a message says in one channel. A string of the browser counts UTF-16 units.
  */
 
 import type { Condition } from "@/state/url";
@@ -14,18 +11,10 @@ export interface Piece {
   text: string;
 }
 
-/** A stretch as the server tells it. */
-export interface Span {
-  message: number;
-  /** Null where it counts in the whole message. */
-  channel: string | null;
-  start: number;
-  end: number;
-}
-
-/** A stretch as a link tells it. */
+/** A stretch of a message, as the URL has it. */
 export interface Place {
   message: number;
+  channel: string;
   range: [number, number];
 }
 
@@ -41,33 +30,6 @@ export function charCount(text: string): number {
     at += 1;
   }
   return n;
-}
-
-/** Where a stretch of a channel stands in its message. */
-export function placeOf(pieces: Piece[], span: Span): Place {
-  const { message, channel, start, end } = span;
-  if (channel === null) return { message, range: [start, end] };
-  let inMessage = 0;
-  let inChannel = 0;
-  for (const piece of pieces) {
-    if (piece.message !== message) continue;
-    const length = charCount(piece.text);
-    if (piece.channel === channel) {
-      if (start < inChannel + length || (start === end && start === inChannel + length)) {
-        const shift = inMessage - inChannel;
-        return { message, range: [start + shift, end + shift] };
-      }
-      inChannel += length;
-    }
-    inMessage += length;
-  }
-  return { message, range: [start, end] };
-}
-
-/** The text of a stretch of a message. */
-export function textAt(pieces: Piece[], { message, range }: Place): string {
-  const whole = pieces.filter((piece) => piece.message === message).map(({ text }) => text).join("");
-  return Array.from(whole).slice(range[0], range[1]).join("");
 }
 
 /** A pattern of the server as one of the browser, which knows fewer; null where it does not know this one. */
@@ -98,33 +60,36 @@ export function placesIn(pieces: Piece[], conditions: Condition[]): Place[] {
     .filter(({ kind }) => kind !== "none")
     .map((condition) => ({ matcher: matcherOf(condition), channels: condition.channels }));
   const places: Place[] = [];
+  // Several pieces of one channel in one message count on from each other.
+  let before = new Map<string, number>();
   let message = -1;
-  let before = 0;
   for (const piece of pieces) {
-    if (piece.message !== message) {
-      message = piece.message;
-      before = 0;
-    }
-    for (const { matcher, channels } of wanted) {
-      if (!matcher || (channels.length > 0 && !channels.includes(piece.channel))) continue;
-      // Counted on from the last one: a text of megabytes with thousands of hits is walked once.
-      let units = 0;
-      let chars = before;
-      for (const match of piece.text.matchAll(matcher)) {
-        if (match[0] === "") continue;
-        chars += charCount(piece.text.slice(units, match.index));
-        const end = chars + charCount(match[0]);
-        places.push({ message, range: [chars, end] });
-        units = match.index + match[0].length;
-        chars = end;
-        if (places.length >= PLACES_MAX) return places.sort(inOrder);
-      }
-    }
-    before += charCount(piece.text);
+    if (piece.message !== message) before = new Map();
+    message = piece.message;
+    const from = before.get(piece.channel) ?? 0;
+    const found = wanted
+      .filter(({ channels }) => channels.length === 0 || channels.includes(piece.channel))
+      .flatMap(({ matcher }) => (matcher ? rangesIn(piece.text, matcher, from, PLACES_MAX - places.length) : []));
+    found.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    places.push(...found.map((range) => ({ message, channel: piece.channel, range })));
+    if (places.length >= PLACES_MAX) break;
+    before.set(piece.channel, from + charCount(piece.text));
   }
-  return places.sort(inOrder);
+  return places;
 }
 
-export function inOrder(a: Place, b: Place): number {
-  return a.message - b.message || a.range[0] - b.range[0] || a.range[1] - b.range[1];
+function rangesIn(text: string, matcher: RegExp, from: number, most: number): [number, number][] {
+  const ranges: [number, number][] = [];
+  // Counted on from the last one: a text of megabytes with thousands of hits is walked once.
+  let units = 0;
+  let chars = from;
+  for (const match of text.matchAll(matcher)) {
+    if (match[0] === "") continue;
+    if (ranges.length >= most) break;
+    const start = chars + charCount(text.slice(units, match.index));
+    chars = start + charCount(match[0]);
+    units = match.index + match[0].length;
+    ranges.push([start, chars]);
+  }
+  return ranges;
 }

@@ -5,8 +5,8 @@ import { useCallback, useMemo } from "react";
 import { useView } from "@/api/view";
 import { readRollout, useRollout } from "@/reader/useRollout";
 import { useViewState } from "@/state/location";
-import { parse } from "@/state/url";
-import { inOrder, placeOf, placesIn, type Place } from "./place";
+import { parse, type ViewState } from "@/state/url";
+import { placesIn, type Place } from "./place";
 import { useHits, type Hit } from "./useHits";
 
 export interface Walk {
@@ -28,55 +28,67 @@ export function useHitWalk(): Walk {
   const queries = useQueryClient();
   const { hits } = useHits();
   const [state, set] = useViewState();
-  const { rollout, search, message, range } = state;
+  const { rollout, search, message, channel, range } = state;
   const shown = useRollout(rollout);
   const pieces = shown.data !== undefined && rollout !== null && shown.data.id.startsWith(rollout) ? shown.data.pieces : null;
   const at = useMemo(() => (rollout === null ? -1 : hits.findIndex(({ id }) => id.startsWith(rollout))), [hits, rollout]);
   const places = useMemo(() => (pieces && search.length > 0 ? placesIn(pieces, search) : []), [pieces, search]);
   const here = useMemo(
-    () => (range ? places.findIndex((place) => place.message === message && place.range[0] === range[0]) : -1),
-    [places, message, range],
+    () => indexOf(places, { message, channel, range }),
+    [places, message, channel, range],
   );
 
   const open = useCallback(
-    (hit: Hit, which: "first" | "last" = "first") => {
-      // At once, and to the very place as soon as the rollout is there.
-      set({ rollout: hit.id, message: hit.message, range: null, tab: "chat" });
-      void readRollout(queries, key, hit.id).then(
-        (read) => {
-          const now = parse(location.search);
-          if (now.rollout !== hit.id || now.range !== null) return;
-          const first = placeOf(read.pieces, hit);
-          const place = which === "last" ? (placesIn(read.pieces, now.search).at(-1) ?? first) : first;
-          // An empty hit is of a rollout that was wanted for what it does not have.
-          if (hit.count > 0) set(place, "replace");
-        },
-        // The reader says why it cannot be read.
-        () => undefined,
-      );
+    (hit: Hit) => {
+      // An empty hit is of a rollout that was wanted for what it does not have.
+      const place = hit.count > 0 ? { message: hit.message, channel: hit.channel, range: [hit.start, hit.end] as [number, number] } : NOWHERE;
+      set({ rollout: hit.id, tab: "chat", ...place });
     },
-    [set, queries, key],
+    [set],
   );
+  const openLast = (hit: Hit) => {
+    open(hit);
+    void readRollout(queries, key, hit.id).then(
+      (read) => {
+        const last = placesIn(read.pieces, search).at(-1);
+        // Unless the user has gone on meanwhile.
+        if (last && parse(location.search).rollout === hit.id) set(last, "replace");
+      },
+      // The reader says why it cannot be read.
+      () => undefined,
+    );
+  };
 
   const walk = (by: 1 | -1) => {
-    const local = neighbour(places, { message, range }, by);
+    const local = neighbour(places, { message, channel, range }, by);
     if (at >= 0 && local) {
       set({ ...local, tab: "chat" }, "replace");
       return;
     }
     const hit = hits[at < 0 ? 0 : at + by];
-    if (hit) open(hit, by === 1 ? "first" : "last");
+    if (!hit) return;
+    if (by === 1) open(hit);
+    else openLast(hit);
   };
   const skip = (by: 1 | -1) => {
     const hit = hits[at < 0 ? 0 : at + by];
     if (hit) open(hit);
   };
-  return { at, places, here, open: (hit) => open(hit), skip, next: () => walk(1), previous: () => walk(-1) };
+  return { at, places, here, open, skip, next: () => walk(1), previous: () => walk(-1) };
 }
 
-/** The place before or after one; the reader may stand between two, or nowhere yet. */
-export function neighbour(places: Place[], from: { message: number | null; range: [number, number] | null }, by: 1 | -1): Place | undefined {
-  if (from.message === null) return by === 1 ? places[0] : undefined;
-  const at: Place = { message: from.message, range: from.range ?? [-1, -1] };
-  return by === 1 ? places.find((place) => inOrder(place, at) > 0) : places.findLast((place) => inOrder(place, at) < 0);
+type At = Pick<ViewState, "message" | "channel" | "range">;
+
+const NOWHERE: At = { message: null, channel: null, range: null };
+
+function indexOf(places: Place[], { message, channel, range }: At): number {
+  return range ? places.findIndex((place) => place.message === message && place.channel === channel && place.range[0] === range[0]) : -1;
+}
+
+/** The place before or after one; the reader may be at some other text, or nowhere yet. */
+export function neighbour(places: Place[], at: At, by: 1 | -1): Place | undefined {
+  const here = indexOf(places, at);
+  if (here >= 0) return places[here + by];
+  const message = at.message ?? -1;
+  return by === 1 ? places.find((place) => place.message >= message) : places.findLast((place) => place.message < message);
 }
