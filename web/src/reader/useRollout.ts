@@ -15,6 +15,11 @@ export interface Detection {
 
 export type Rollout = Schema["RolloutAnswer"] & { detections?: Detection[] };
 
+/** Whether its row is no rollout at all. */
+export function isBroken(rollout: Rollout): boolean {
+  return typeof rollout.problem === "string";
+}
+
 /** What a link knew besides the id, in case the id is gone. */
 export interface Hints {
   rollout_n?: number;
@@ -32,4 +37,14 @@ export function useRollout(id: string | null, hints?: Hints) {
 /** The same from outside of a render, out of the same cache. */
 export function readRollout(queries: QueryClient, view: string, id: string): Promise<Rollout> {
   return queries.query({ queryKey: ["in", view, "rollout", id], queryFn: () => read(view, id), staleTime: "static" });
+}
+
+/** A copied link knows more than the id. */
+export function hintsOfLink(): Hints {
+  const params = new URLSearchParams(location.search);
+  const [n, group] = [params.get("n"), params.get("g")];
+  return {
+    ...(n !== null && /^-?\d{1,15}$/.test(n) ? { rollout_n: Number(n) } : {}),
+    ...(group !== null && /^-?\d{1,20}$/.test(group) ? { group_id: group } : {}),
+  };
 }
