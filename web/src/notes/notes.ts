@@ -31,7 +31,8 @@ export interface Note {
   quotes?: Quote[];
 }
 
-export type NewNote = Omit<Note, "note" | "at" | "model" | "reasoning" | "quotes">;
+/** What a person can say here. */
+export type NewNote = Pick<Note, "kind" | "verdict" | "tag" | "text" | "span">;
 
 export function isByModel(note: Note): boolean {
   return note.model !== undefined;

@@ -1,20 +1,23 @@
 /** Saying something of the open rollout and taking it back; shown at once, and undone if the server refuses. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { api, ask } from "@/api/client";
 import { useView } from "@/api/view";
 import type { Rollout } from "@/reader/useRollout";
 import { useViewState } from "@/state/location";
-import { myName, sorted, type NewNote, type Note, type Said } from "./notes";
+import { myName, setMyName, sorted, storedName, type NewNote, type Note, type Said } from "./notes";
 
 export interface Notes extends Said {
-  add: (note: Omit<NewNote, "id" | "by">) => void;
+  add: (note: NewNote) => void;
   remove: (...notes: Note[]) => void;
   /** Mine, the last. */
   verdict: Note | undefined;
   setVerdict: (verdict: "good" | "bad" | null) => void;
   error: Error | null;
+  /** Who says it; null if nobody was asked yet. */
+  name: string | null;
+  setName: (name: string) => void;
 }
 
 export function useNotes(rollout: Rollout): Notes {
@@ -51,7 +54,8 @@ export function useNotes(rollout: Rollout): Notes {
   });
 
   const said = useMemo(() => sorted(notes), [notes]);
-  const me = myName();
+  const [name, setName] = useState(storedName);
+  const me = name ?? "";
   const mine = notes.filter((note) => note.kind === "verdict" && note.model === undefined && (note.by ?? "") === me && note.note !== NOT_YET);
   return {
     ...said,
@@ -63,11 +67,16 @@ export function useNotes(rollout: Rollout): Notes {
       if (add || mine.length > 0) change.mutate({ add, remove: mine });
     },
     error: change.error,
+    name,
+    setName: (next) => {
+      setMyName(next);
+      setName(storedName());
+    },
   };
 }
 
 interface Change {
-  add: Omit<NewNote, "id" | "by"> | null;
+  add: NewNote | null;
   remove: Note[];
 }
 

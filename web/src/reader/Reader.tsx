@@ -1,10 +1,16 @@
+import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { Chat } from "@/chat/Chat";
+import { Detections } from "@/detections/Detections";
 import { Diff } from "@/diff/Diff";
 import { Group } from "@/group/Group";
 import { HitBar } from "@/hits/HitBar";
 import { Info } from "@/info/Info";
 import { useKey } from "@/keys/keys";
+import { Actions } from "@/notes/Actions";
+import { SelectionComment } from "@/notes/SelectionComment";
+import { Strip } from "@/notes/Strip";
+import { useNotes } from "@/notes/useNotes";
 import { Tokens } from "@/tokens/Tokens";
 import { Notice, ErrorNotice } from "@/parts/Notice";
 import { Tabs } from "@/parts/Tabs";
@@ -15,6 +21,7 @@ import { Gone } from "./Gone";
 import { Head } from "./Head";
 import { Skeleton } from "./Skeleton";
 import { Unreadable } from "./Unreadable";
+import { useMarks } from "./useMarks";
 import { hintsOfLink, isBroken, useRollout, type Rollout } from "./useRollout";
 import css from "./Reader.module.css";
 
@@ -22,6 +29,8 @@ const LABELS: Record<Tab, string> = { chat: "Chat", tokens: "Tokens", group: "Gr
 
 /** The keys of a tab: its number, and a letter where there is one. */
 const KEYS: Record<Tab, string[]> = { chat: ["1"], tokens: ["2", "t"], group: ["3", "g"], diff: ["4"], info: ["5", "i"] };
+
+const HOTKEYS = Object.fromEntries(TABS.map((name) => [name, KEYS[name].join(", ")]));
 
 /** One rollout, from every side. */
 export function Reader() {
@@ -53,16 +62,27 @@ function Broken({ rollout }: { rollout: Rollout }) {
 
 function Sides({ rollout }: { rollout: Rollout }) {
   const [{ tab }, set] = useViewState();
-  const Shown = { chat: Chat, tokens: Tokens, group: Group, diff: Diff, info: Info }[tab];
-  const hotkeys = Object.fromEntries(TABS.map((name) => [name, KEYS[name].join(", ")]));
+  const notes = useNotes(rollout);
+  const marks = useMarks(rollout, notes);
+  // Of this rollout: what was begun must not end up at another one.
+  const [begun, setBegun] = useState<{ id: string; what: "tag" | "comment" } | null>(null);
+  const writing = begun?.id === rollout.id ? begun.what : null;
   return (
     <>
-      <Head rollout={rollout} />
-      <Tabs label="Sides of the rollout" names={LABELS} chosen={tab} onChoose={(next) => set({ tab: next })} hotkeys={hotkeys} />
+      <Head rollout={rollout}>
+        <Actions notes={notes} writing={writing} onWrite={(what) => setBegun(writing === what ? null : { id: rollout.id, what })} />
+      </Head>
+      <Strip rollout={rollout} notes={notes} writing={writing} onDone={() => setBegun(null)} />
+      <Detections detections={rollout.detections ?? []} />
+      <Tabs label="Sides of the rollout" names={LABELS} chosen={tab} onChoose={(next) => set({ tab: next })} hotkeys={HOTKEYS} />
       {TABS.flatMap((name) => KEYS[name].map((keys) => <TabKey key={keys} tab={name} keys={keys} />))}
       <HitBar />
       <div className={css["body"]} role="tabpanel" aria-label={LABELS[tab]}>
-        <Shown />
+        {tab === "chat" && <Chat marks={marks} selectionActions={(selected) => <SelectionComment span={selected} notes={notes} />} />}
+        {tab === "tokens" && <Tokens />}
+        {tab === "group" && <Group />}
+        {tab === "diff" && <Diff />}
+        {tab === "info" && <Info />}
       </div>
     </>
   );
