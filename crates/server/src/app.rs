@@ -72,7 +72,8 @@ impl App {
 /// description take operations of one name for the same.
 fn name_operations(description: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut description.paths.paths {
-        let words: Vec<&str> = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> =
+            path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let name = words.join("_");
         let operations = [
             ("get", &mut item.get),
