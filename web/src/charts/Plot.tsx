@@ -29,6 +29,8 @@ interface Props {
   onChoose?: (from: number, to: number) => void;
   /** Index of the step under the cursor. */
   onCursor?: (index: number | null) => void;
+  /** What the axis below says; steps as they are if left out. */
+  xFormat?: (x: number) => string;
   /** Room is dear: no axis labels but the ends. */
   small?: boolean;
 }
@@ -37,12 +39,17 @@ function variable(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/** `0.500` is `0.5` on an axis. */
+function plain(text: string): string {
+  return text.replace(/(\.\d*?)0+(?=\D*$)/, "$1").replace(/\.(?=\D*$)/, "");
+}
+
 function data(xs: number[], lines: Line[]): uPlot.AlignedData {
   return [xs, ...lines.flatMap((line) => [line.values, line.low ?? [], line.high ?? []])];
 }
 
 function options(props: Props, width: number): uPlot.Options {
-  const { lines, height, format, small = false } = props;
+  const { lines, height, format, xFormat, small = false } = props;
   const font = `${variable("--size-small")} ${variable("--font")}`;
   const axis = { stroke: variable("--muted"), font, grid: { stroke: variable("--border"), width: 1 }, ticks: { show: false } };
   const hidden = { show: true, width: 0, points: { show: false } };
@@ -64,8 +71,8 @@ function options(props: Props, width: number): uPlot.Options {
       line.low ? [{ series: [3 * i + 3, 3 * i + 2] as [number, number], fill: `color-mix(in srgb, ${variable(line.colour)} 14%, transparent)` }] : [],
     ),
     axes: [
-      { ...axis, size: 22, gap: 2, space: small ? 80 : 50, grid: { show: false } },
-      { ...axis, size: small ? 40 : 48, gap: 4, space: 28, values: (_, ticks) => ticks.map(format) },
+      { ...axis, size: 22, gap: 2, space: small ? 80 : 50, grid: { show: false }, ...(xFormat ? { values: (_: uPlot, ticks: number[]) => ticks.map(xFormat) } : {}) },
+      { ...axis, size: small ? 40 : 48, gap: 4, space: 28, values: (_, ticks) => ticks.map((tick) => plain(format(tick))) },
     ],
     cursor: { drag: { x: true, y: false, setScale: false }, y: false, points: { size: 7 } },
   };

@@ -17,11 +17,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Params, blocking};
+use super::detected::{DetectionAnswer, detections};
 use super::indexing::View;
 use super::rows::{check_limit, page};
+use super::series::Series;
 use super::shelf::OfView;
 use super::summary::{Source, Summary, ids_like, parse_id, sources_of, summary};
-use super::tokens::texts;
+use super::tokens::texts as texts_by_tokenizer;
 use crate::App;
 use crate::error::{ApiError, ErrorAnswer, Hint};
 
@@ -67,6 +69,8 @@ pub(super) struct RolloutAnswer {
     siblings: u64,
     /// Why the row cannot be read; `raw` has its bytes.
     problem: Option<String>,
+    /// Signs that its reward was not won by the task, each a hint to look.
+    detections: Vec<DetectionAnswer>,
     /// What people and models said of it here.
     #[schema(value_type = Vec<Object>)]
     annotations: Vec<Value>,
@@ -202,6 +206,7 @@ pub(super) fn answer(app: &App, view: &View, found: Summary) -> Result<RolloutAn
     };
     let pieces = body.pieces().unwrap_or_default();
     let siblings = siblings(view, &found)?;
+    let detections = detections(&body, &found, siblings);
     let copies = sources_of(&view.catalog().connect()?, &found.id)?;
     let annotations = app.views.notes.of(&found.id)?;
     let grades = rollout.rest.get("grades").cloned().unwrap_or_default();
@@ -217,6 +222,7 @@ pub(super) fn answer(app: &App, view: &View, found: Summary) -> Result<RolloutAn
         copies,
         siblings,
         problem: found.problem.or(unread),
+        detections,
         annotations,
         grades,
         id: found.id,
@@ -253,11 +259,17 @@ struct TokensAnswer {
     /// The weights that sampled each token, where anybody knows.
     versions: Option<Vec<i32>>,
     token_rewards: Option<Vec<f32>>,
+    /// Of each token's distribution, where the row has them. Null where it is not a number.
+    entropies: Option<Vec<Option<f64>>>,
+    /// Of each token, where the row has them; one of the whole rollout is among its columns.
+    advantages: Option<Vec<Option<f64>>>,
     /// As sampled, and not made from text again.
     exact: bool,
+    /// What the row has for its tokens but cannot be shown, and why.
+    problems: Vec<String>,
 }
 
-/// Token ids, log-probs, mask and versions, where the row has them.
+/// Token ids, log-probs, mask, versions, entropies, advantages and texts, where the row has them.
 #[utoipa::path(get, path = "/{view}/rollouts/{id}/tokens", tag = "view", params(("view" = String, Path), ("id" = String, Path)),
     responses((status = 200, body = TokensAnswer), (status = 404, body = ErrorAnswer), (status = 422, body = ErrorAnswer)))]
 async fn tokens(
@@ -278,15 +290,20 @@ async fn tokens(
         })?;
         let versions: Vec<i32> = rollout.versions().values().collect();
         let rewards: Vec<f32> = rollout.token_rewards().values().collect();
+        let Series { entropies, advantages, texts, problems } =
+            Series::of(&body, rollout.tokens().len(), rollout.prompt_len());
         Ok(Json(TokensAnswer {
-            texts: texts(&app, &rollout),
             tokens: rollout.tokens().to_vec(),
             prompt_len: rollout.prompt_len(),
             logprobs: rollout.response_logprobs().map(<[f32]>::to_vec),
             mask: rollout.sampled().values().collect(),
             versions: versions.iter().any(|version| *version != NO_VERSION).then_some(versions),
             token_rewards: rewards.iter().any(|reward| *reward != 0.0).then_some(rewards),
+            entropies,
+            advantages,
+            texts: texts.or_else(|| texts_by_tokenizer(&app, &rollout)),
             exact: rollout.is_exact(),
+            problems,
         }))
     })
     .await

@@ -15,6 +15,7 @@ mod model;
 mod places;
 mod places_s3;
 mod query;
+mod query_figures;
 mod records;
 mod rollout_columns;
 mod rollout_files;
