@@ -97,7 +97,7 @@ impl Page {
     fn read(app: &App) -> Result<Self, ApiError> {
         let read = |name| app.page.read(name).and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
         let (Some(script), Some(style)) = (read("bundle/bundle.js"), read("bundle/bundle.css")) else {
-            let message = "this server was built without its page, which an HTML file needs; build it with `make web`, or \
+            let message = "this server was built without its page, which an HTML file needs; build it with `make build`, or \
                            use format=jsonl";
             return Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, "no_page", message));
         };

@@ -16,5 +16,6 @@ mod session;
 mod view;
 mod view_figures;
 mod view_grade;
+mod view_take;
 mod view_ways;
 mod writes;
