@@ -1,3 +1,4 @@
+import { grouped } from "@/parts/grouped";
 import { memo, useMemo, useRef } from "react";
 import { figure, rewardColour, share } from "@/parts/numbers";
 import { useWidth } from "@/tokens/useWidth";
@@ -32,7 +33,7 @@ export const StepChart = memo(function StepChart({ steps, current, onOpen }: Pro
     // Equal rewards of one step would hide each other: they stand side by side as far as there is room.
     const room = Math.min(DOT * 2, (width - EDGE.left - EDGE.right) / Math.max(1, steps.length) / 10);
     const dots = steps.flatMap(({ step, all }) =>
-      [...Map.groupBy(all.filter(({ reward }) => reward !== null), ({ reward }) => reward ?? 0)].flatMap(([reward, equal]) =>
+      [...grouped(all.filter(({ reward }) => reward !== null), ({ reward }) => reward ?? 0)].flatMap(([reward, equal]) =>
         equal.map((rollout, i) => ({ rollout, reward, step, cx: x(step) + (i - (equal.length - 1) / 2) * room, cy: y(reward) })),
       ),
     );
