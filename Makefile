@@ -16,6 +16,7 @@ BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
 # With the features that the tests of the workspace have: Arrow, Parquet and SQLite are compiled once.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := cargo build --locked --workspace --all-targets
 
 # The page is part of the program. Where npm is missing it is left out, and `/` says how to get it.
@@ -26,7 +27,7 @@ PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist
 PAGE_TOOLS := web/node_modules/.package-lock.json
 export CHROMIUM ?= /usr/bin/chromium
 
-.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-engines bench-encoders fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -72,7 +73,7 @@ test-web: $(PAGE) chromium
 	@$(if $(PAGE),true,echo "the tests of the page need npm: install Node 20+"; exit 1)
 	cd web && npm test
 	$(BINARIES)
-	cd web && ROLLYARD_BIN=$(abspath $(or $(CARGO_TARGET_DIR),target)/debug/rollyard) npm run test:browser
+	cd web && ROLLYARD_BIN=$(abspath $(TARGET)/debug/rollyard) npm run test:browser
 
 build-tests: $(PAGE)
 	$(BINARIES)
@@ -124,9 +125,14 @@ $(VENV)/python-tools: $(PACKAGE_DEPS) $(VENV)/clients
 	$(VENV)/bin/python -m pip install --quiet --requirement $(PACKAGE_DEPS)
 	@touch $@
 
+# The package is used where it lies, with the library that the tests of the workspace are built with: maturin would
+# compile Arrow, Parquet and SQLite once more, with other features.
 $(VENV)/package: $(PACKAGE_SOURCES) $(VENV)/python-tools
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --quiet --locked \
-	  --manifest-path python/Cargo.toml >/dev/null
+	$(BINARIES)
+	rm -f python/rollyard/_rollyard.abi3.so
+	cp $(TARGET)/debug/lib_rollyard.$(if $(filter Darwin,$(shell uname)),dylib,so) python/rollyard/_rollyard.abi3.so
+	$(VENV)/bin/python -c 'import pathlib, sysconfig; \
+	  pathlib.Path(sysconfig.get_path("purelib"), "rollyard.pth").write_text("$(abspath python)")'
 	@touch $@
 
 $(VENV)/bench: $(BENCH_DEPS) | $(VENV)/bin/python
@@ -150,7 +156,7 @@ lint: $(VENV)/package $(PAGE_TOOLS)
 	cd web && npm run lint --silent
 
 # Ratios against baselines run in the same command. About twenty minutes and 25 GB of disk.
-bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog
+bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer
 	cargo run --release --locked -p rollyard-bench -- all --build
 
 # Loss masks against transformers, in one process, with the package as users install it.
@@ -175,6 +181,11 @@ bench-generators: $(VENV)/release/installed
 bench-catalog: $(VENV)/bench
 	cargo build --release --locked -p rollyard -p rollyard-bench
 	$(VENV)/bin/python benches/python/catalog.py
+
+# The page on a million rows, in a real browser and by its own clocks. About 2 GB of disk.
+bench-viewer: build $(PAGE_TOOLS) chromium
+	cargo build --release --locked -p rollyard -p rollyard-bench
+	node benches/web/viewer.mjs
 
 $(VENV)/reverb/tried: $(REVERB_DEPS)
 	rm -rf $(VENV)/reverb && $(PYTHON) -m venv $(VENV)/reverb
