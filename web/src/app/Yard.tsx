@@ -4,6 +4,7 @@ import { Curves } from "@/curves/Curves";
 import { Figures } from "@/figures/Figures";
 import { Groups } from "@/groups/Groups";
 import { Hits } from "@/hits/Hits";
+import { HitsProvider } from "@/hits/useHits";
 import { Panes } from "@/parts/Panes";
 import { ErrorNotice } from "@/parts/Notice";
 import { Reader } from "@/reader/Reader";
@@ -25,21 +26,23 @@ export function Yard() {
   const List = { rows: Rows, groups: Groups, hits: Hits, figures: Figures, compare: Compare }[list];
   return (
     <ViewProvider answer={answer}>
-      <Moves />
-      <Panes
-        name="panes"
-        left={<LeftPane />}
-        middle={
-          <div className={css["middle"]}>
-            <Curves />
-            <ListTabs />
-            <div className={css["list"]}>
-              <List />
+      <HitsProvider>
+        <Moves />
+        <Panes
+          name="panes"
+          left={<LeftPane />}
+          middle={
+            <div className={css["middle"]}>
+              <Curves />
+              <ListTabs />
+              <div className={css["list"]}>
+                <List />
+              </div>
             </div>
-          </div>
-        }
-        right={<Reader />}
-      />
+          }
+          right={<Reader />}
+        />
+      </HitsProvider>
     </ViewProvider>
   );
 }

@@ -18,11 +18,15 @@ describe("the state in the URL", () => {
       tab: "diff",
       message: 0,
       range: [3, 14],
+      channel: "tool_call",
       other: "00000000000000000000000000000001",
       curve: "pass_at_k",
       series: "data_source",
       against: ["/data/other"],
       heat: "entropy",
+      token: "8d0fb2a1.412",
+      beside: true,
+      inline: true,
       follow: true,
     };
     expect(parse(format(state))).toEqual(state);

@@ -32,6 +32,8 @@ export interface ViewState {
   message: number | null;
   /** Characters of that message's content, from and to. */
   range: [number, number] | null;
+  /** Set where the range counts what the message says in one channel, as hits and quotes do. */
+  channel: string | null;
   /** The rollout that the diff is made with. */
   other: string | null;
   /** The column of the curve, and the one that splits it. */
@@ -41,6 +43,12 @@ export interface ViewState {
   against: string[];
   /** What colours the tokens. */
   heat: string;
+  /** The token that is looked at, with the beginning of its rollout's id: `8d0fb2a1.412`. */
+  token: string | null;
+  /** The chat stands beside the tokens. */
+  beside: boolean;
+  /** The diff in one column. */
+  inline: boolean;
   /** New rows are shown as they come. */
   follow: boolean;
 }
@@ -57,11 +65,15 @@ export const INITIAL: ViewState = {
   tab: "chat",
   message: null,
   range: null,
+  channel: null,
   other: null,
   curve: "reward_mean",
   series: null,
   against: [],
   heat: "logprob",
+  token: null,
+  beside: false,
+  inline: false,
   follow: false,
 };
 
@@ -95,7 +107,7 @@ function formatCondition(condition: Condition): string {
 /** Reads a query string. What it cannot read is left as it is at first: an old or broken link still opens. */
 export function parse(search: string): ViewState {
   const params = new URLSearchParams(search);
-  const range = /^(\d{1,12})-(\d{1,12})$/.exec(params.get("c") ?? "");
+  const range = /^(?:([a-z_]{1,20}):)?(\d{1,12})-(\d{1,12})$/.exec(params.get("c") ?? "");
   return {
     places: params.getAll("place"),
     q: params.get("q") ?? "",
@@ -107,12 +119,16 @@ export function parse(search: string): ViewState {
     rollout: params.get("r"),
     tab: among(TABS, params.get("tab"), INITIAL.tab),
     message: whole(params.get("m")),
-    range: range ? [Number(range[1]), Number(range[2])] : null,
+    range: range ? [Number(range[2]), Number(range[3])] : null,
+    channel: range?.[1] ?? null,
     other: params.get("other"),
     curve: params.get("curve") ?? INITIAL.curve,
     series: params.get("series"),
     against: params.getAll("against"),
     heat: params.get("heat") ?? INITIAL.heat,
+    token: params.get("t"),
+    beside: params.get("beside") === "1",
+    inline: params.get("inline") === "1",
     follow: params.get("follow") === "1",
   };
 }
@@ -133,12 +149,15 @@ export function format(state: ViewState): string {
   put("r", state.rollout);
   put("tab", state.tab, INITIAL.tab);
   put("m", state.message === null ? null : String(state.message));
-  put("c", state.range ? state.range.join("-") : null);
+  put("c", state.range ? (state.channel === null ? "" : `${state.channel}:`) + state.range.join("-") : null);
   put("other", state.other);
   put("curve", state.curve, INITIAL.curve);
   put("series", state.series);
   for (const place of state.against) put("against", place);
   put("heat", state.heat, INITIAL.heat);
+  put("t", state.token);
+  put("beside", state.beside ? "1" : null);
+  put("inline", state.inline ? "1" : null);
   put("follow", state.follow ? "1" : null);
   const text = params.toString();
   return text === "" ? "" : `?${text}`;
