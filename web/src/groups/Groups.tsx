@@ -19,7 +19,7 @@ import css from "./Groups.module.css";
 const DEAD = "dead_group == true";
 
 export function Groups() {
-  const { filter } = useView();
+  const { filter, filterError } = useView();
   const [{ sort: text, clauses, rollout }, set] = useViewState();
   const range = useRewardRange();
   // The rows may be sorted by what groups do not have.
@@ -30,6 +30,7 @@ export function Groups() {
   const groups = useGroups(question, seen.first, seen.last);
   if (groups.total !== undefined && groups.total !== total) setTotal(groups.total);
   const [cursor, setCursor] = useState<number | null>(null);
+  const isRefused = filterError !== null || (groups.isOld && groups.error !== null);
   const isLate = useLate(groups.total === undefined && groups.error === null);
 
   const { group: groupAt } = groups;
@@ -81,7 +82,7 @@ export function Groups() {
         aria-activedescendant={cursor !== null && cursor >= seen.first && cursor < seen.last ? groupRowId(cursor) : undefined}
         tabIndex={0}
         className={css["grid"]}
-        data-old={groups.isOld && groups.error !== null}
+        data-old={isRefused}
         style={{ "--columns": TEMPLATE, "--width": `${WIDTH_PX}px` } as React.CSSProperties}
         onKeyDown={onKey}
       >
@@ -116,7 +117,7 @@ export function Groups() {
       {isLate && <Empty why="loading" what="group" />}
       {groups.total === undefined && groups.error && <Empty why={groups.error} what="group" />}
       {groups.total === 0 && !groups.isOld && <Empty why="nothing" what="group" />}
-      {groups.isOld && groups.error && (
+      {isRefused && (
         <p className={css["note"]} role="status">
           These are the groups of the last filter that worked.
         </p>

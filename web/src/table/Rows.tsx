@@ -24,7 +24,7 @@ import { BEYOND, useWindow } from "./useWindow";
 import css from "./Rows.module.css";
 
 export function Rows() {
-  const { key: view, filter } = useView();
+  const { key: view, filter, filterError } = useView();
   const [{ sort: text, follow, rollout }] = useViewState();
   const columns = useColumns();
   // The groups may be sorted by what rows do not have.
@@ -90,6 +90,7 @@ export function Rows() {
   };
   useKey({ keys: "r", label: "Go to the rows", group: "Rows", run: () => scroller.current?.focus() });
 
+  const isRefused = filterError !== null || (pages.isOld && pages.error !== null);
   const isLate = useLate(pages.total === undefined && pages.error === null);
   const drawn = [];
   for (let index = seen.first; index < Math.min(seen.last, total); index++) drawn.push(index);
@@ -106,7 +107,7 @@ export function Rows() {
         aria-busy={pages.total === undefined}
         tabIndex={0}
         className={css["grid"]}
-        data-old={pages.isOld && pages.error !== null}
+        data-old={isRefused}
         style={{ "--columns": template, "--width": `${width}px` } as React.CSSProperties}
         onKeyDown={onKey}
       >
@@ -144,7 +145,7 @@ export function Rows() {
       {isLate && <Empty why="loading" />}
       {pages.total === undefined && pages.error && <Empty why={pages.error} />}
       {pages.total === 0 && !pages.isOld && <Empty why="nothing" />}
-      {pages.isOld && pages.error && (
+      {isRefused && (
         <p className={css["note"]} role="status">
           These are the rows of the last filter that worked.
         </p>

@@ -39,8 +39,8 @@ export function useSelection(view: string): Selection {
     [view],
   );
   const now = useCallback(() => (of === view ? ids : NONE), [view]);
-  const toggle = useCallback((id: string) => put(now().symmetricDifference(new Set([id]))), [put, now]);
-  const add = useCallback((more: string[]) => put(now().union(new Set(more))), [put, now]);
+  const toggle = useCallback((id: string) => put(new Set(now().has(id) ? [...now()].filter((other) => other !== id) : [...now(), id])), [put, now]);
+  const add = useCallback((more: string[]) => put(new Set([...now(), ...more])), [put, now]);
   const clear = useCallback(() => put(NONE), [put]);
   return { ids: marked, toggle, add, clear };
 }

@@ -85,7 +85,7 @@ export function useTail({ isOn, isHeld }: { isOn: boolean; isHeld: boolean }): T
           setWaiting((count) => count + news.length);
           continue;
         }
-        setFresh((old) => old.union(new Set(news.map((row) => row.id))));
+        setFresh((old) => new Set([...old, ...news.map((row) => row.id)]));
         rows();
       }
     };
