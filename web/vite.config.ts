@@ -37,6 +37,8 @@ export default defineConfig({
           globalSetup: ["tests/browser/setup.ts"],
           testTimeout: 30_000,
           hookTimeout: 60_000,
+          // A second is little on a machine that does other work too.
+          expect: { poll: { timeout: 10_000 } },
           // Two cores: a browser and a server are enough at once.
           maxWorkers: 2,
         },

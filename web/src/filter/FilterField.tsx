@@ -82,7 +82,7 @@ export function FilterField({ id }: { id: string }) {
           className={css["input"]}
           value={draft}
           rows={1}
-          placeholder={'reward > 0.5 and data_source contains "math"'}
+          placeholder="reward > 0.5 and step < 9"
           spellCheck={false}
           autoCapitalize="off"
           autoCorrect="off"

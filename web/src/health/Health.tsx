@@ -77,13 +77,14 @@ export function Health() {
 function Line({ finding, onList }: { finding: Finding; onList: () => void }) {
   const [{ clauses }, set] = useViewState();
   const { text, clause, list } = finding;
-  if (clause === undefined && list === undefined) return <li className={css["line"]}>{text}</li>;
+  if (clause === undefined && list === undefined) return <li className={css["plain"]}>{text}</li>;
   const isOn = clause !== undefined && clauses.includes(clause);
   const act = () => (clause === undefined ? onList() : set({ clauses: toggled(clauses, clause), list: "rows" }));
   return (
     <li className={css["line"]} data-loss={finding.isLoss === true}>
-      <button type="button" aria-pressed={clause === undefined ? undefined : isOn} onClick={act}>
-        {text} <span className={css["show"]}>— {isOn ? "show all again" : "show them"}</span>
+      <button type="button" title={isOn ? "Show all rows again" : "Show them"} aria-pressed={clause === undefined ? undefined : isOn} onClick={act}>
+        {text}
+        {finding.isLoss === true && <span className={css["show"]}> — show them</span>}
       </button>
     </li>
   );

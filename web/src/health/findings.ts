@@ -19,18 +19,18 @@ export function findings(health: Schema["HealthAnswer"], columns: string[]): Fin
   const all: Finding[] = [
     { n: health.bad_rows, name: "bad_rows", text: `${of(health.bad_rows)} could not be read`, list: "problems", isLoss: true },
     { n: health.unread_files.length, name: "unread", text: `${counted(health.unread_files.length, "file")} could not be read`, list: "unread", isLoss: true },
-    { n: health.unclosed, name: "unclosed", text: `${count(health.unclosed)} with a <think> that is never closed`, clause: "unclosed == true" },
+    { n: health.unclosed, name: "unclosed", text: `${count(health.unclosed)} with an unclosed <think>`, clause: "unclosed == true" },
     { n: health.truncated, name: "truncated", text: `${count(health.truncated)} cut off at a limit`, clause: "truncated == true" },
-    { n: health.odd, name: "odd", text: `${count(health.odd)} not as the format says, such as NaN`, clause: "odd == true" },
-    { n: health.copies, name: "copies", text: `${counted(health.copies, "copy", "copies")} of other rows, shown once`, list: "copies" },
+    { n: health.odd, name: "odd", text: `${count(health.odd)} with odd values, such as NaN`, clause: "odd == true" },
+    { n: health.copies, name: "copies", text: `${counted(health.copies, "copy", "copies")} of other rows`, list: "copies" },
     {
       n: health.dead_groups,
       name: "dead_groups",
-      text: `${count(health.dead_groups)} of ${counted(health.groups, "group")} without any difference in reward`,
+      text: `${count(health.dead_groups)} of ${counted(health.groups, "group")} all alike in reward`,
       // Older servers have no column for it.
       ...(columns.includes("dead_group") ? { clause: "dead_group == true" } : {}),
     },
-    { n: health.half_written, name: "half_written", text: `${counted(health.half_written, "file ends", "files end")} in a line that is still being written` },
+    { n: health.half_written, name: "half_written", text: `${counted(health.half_written, "file")} still being written` },
   ];
   return all.filter((finding) => finding.n > 0);
 }

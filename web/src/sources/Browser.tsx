@@ -22,6 +22,7 @@ interface Props {
 /** Folders and buckets that the server may show, and what is in them. */
 export function Browser({ start = null, onOpen, onAdd }: Props) {
   const [place, setPlace] = useState(start);
+  const [moved, setMoved] = useState(false);
   const [recursive, setRecursive] = useState(false);
   const [name, setName] = useState("");
   const [order, setOrder] = useKept<Order>("browse-order", "name");
@@ -32,6 +33,7 @@ export function Browser({ start = null, onOpen, onAdd }: Props) {
   const late = useLate(listing.isPending);
   const shown = listing.data ? entries(listing.data, order, marked) : [];
   const visit = (next: string | null) => {
+    setMoved(true);
     setPlace(next);
     setName("");
   };
@@ -75,7 +77,8 @@ export function Browser({ start = null, onOpen, onAdd }: Props) {
       ) : (
         <FileList
           entries={shown}
-          within={recursive ? place : null}
+          within={place === null ? "" : recursive ? place : null}
+          takesFocus={moved}
           selected={selected}
           marked={marked}
           onToggle={toggle}

@@ -21,6 +21,7 @@ const when = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "sh
 function nameOf({ place, kind }: Entry, within: string | null): string {
   if (place.startsWith("yard://")) return place;
   const cut = place.replace(/\/+$/, "");
+  if (within === "") return place;
   const name = within !== null && cut.startsWith(within) ? cut.slice(within.length).replace(/^\/+/, "") : cut.slice(cut.lastIndexOf("/") + 1);
   return (name || place) + (kind === "folder" ? "/" : "");
 }

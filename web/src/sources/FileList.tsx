@@ -9,6 +9,8 @@ interface Props {
   entries: Entry[];
   /** Names are shown from here on; null for the last part only. */
   within: string | null;
+  /** The keyboard was in the list of another folder, which is gone. */
+  takesFocus: boolean;
   selected: ReadonlyMap<string, Entry>;
   marked: string[];
   onToggle: (entry: Entry) => void;
@@ -20,7 +22,7 @@ interface Props {
 const LINE = 28;
 
 /** One stop for Tab, then arrows; only what is in sight is in the page. */
-export function FileList({ entries, within, selected, marked, onToggle, onMark, onEnter, onUp }: Props) {
+export function FileList({ entries, within, takesFocus, selected, marked, onToggle, onMark, onEnter, onUp }: Props) {
   const [at, setAt] = useState(0);
   const id = useId();
   const scroller = useRef<HTMLDivElement>(null);
@@ -29,9 +31,9 @@ export function FileList({ entries, within, selected, marked, onToggle, onMark, 
   const active = Math.min(at, entries.length - 1);
   const first = entries[0]?.place;
   useEffect(() => {
-    // Another folder: its first line is where the keyboard is, and it is where the keyboard was.
-    if (document.activeElement === document.body || document.activeElement === null) scroller.current?.focus();
-  }, [first]);
+    const isLost = document.activeElement === null || document.activeElement === document.body || document.activeElement instanceof HTMLDialogElement;
+    if (takesFocus && isLost) scroller.current?.focus();
+  }, [first, takesFocus]);
   const onKeyDown = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? LINE) / LINE) - 1);
     const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -entries.length, End: entries.length };
