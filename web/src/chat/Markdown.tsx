@@ -6,7 +6,7 @@ import textCss from "@/text/Text.module.css";
 import { withSource } from "./source";
 import css from "./Markdown.module.css";
 
-interface Props {
+export interface MarkdownProps {
   text: string;
   from: number;
   to: number;
@@ -14,7 +14,7 @@ interface Props {
 }
 
 /** Markdown without anything that acts: no markup, no images, and links that say where they go. */
-export default function Markdown({ text, from, to, marks }: Props) {
+export default function Markdown({ text, from, to, marks }: MarkdownProps) {
   const source = text.slice(from, to);
   const plugins = useMemo(() => [withSource(source, from, marks)], [source, from, marks]);
   return (

@@ -12,7 +12,7 @@ const CONVERSATION = [
     content: "<think>First thought.</think>Let me look.<reasoning>Second thought.</reasoning>",
     tool_calls: [call("a", "python", { code: "x = 1\nprint(x)" }), call("b", "search", { query: "primes", where: { site: "oeis.org", years: [1990, 2000, 2010] } }), call("c", "shell", {})],
   },
-  { role: "tool", tool_call_id: "b", content: JSON.stringify({ total: 12345678901234567, found: ["A000040", "A006988", "a title that is long enough to need a line"] }) },
+  { role: "tool", tool_call_id: "b", content: '{"total": 12345678901234567, "found": ["A000040", "A006988", "a title that is long enough to need a line"]}' },
   { role: "tool", tool_call_id: "a", content: "\u001b[31mTraceback (most recent call last)\u001b[0m: no" },
   { role: "tool", tool_call_id: "lost", content: "nobody asked" },
   { role: "assistant", reasoning_content: "A field of its own.", content: "There are **25**.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(25)\n```\n", advantage: 0.25 },
