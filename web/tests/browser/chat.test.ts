@@ -15,7 +15,7 @@ const CONVERSATION = [
   { role: "tool", tool_call_id: "b", content: '{"total": 12345678901234567, "found": ["A000040", "A006988", "a title that is long enough to need a line"]}' },
   { role: "tool", tool_call_id: "a", content: "\u001b[31mTraceback (most recent call last)\u001b[0m: no" },
   { role: "tool", tool_call_id: "lost", content: "nobody asked" },
-  { role: "assistant", reasoning_content: "A field of its own.", content: "There are **25**.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(25)\n```\n", advantage: 0.25 },
+  { role: "assistant", reasoning_content: "A field of its own.", content: "There are **25**, so \\(x_1 = \\frac{1}{2}\\).\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(25)\n```\n", advantage: 0.25 },
   { role: "assistant", content: "<think>This was cut" },
 ];
 
@@ -71,13 +71,15 @@ test("Markdown is rendered, and shown raw on `r`; other fields are under more", 
   const { page } = await openRollout(CONVERSATION, "", { height: 2400 });
   await page.locator("strong", { hasText: "25" }).waitFor();
   expect(await page.getByRole("table").count()).toBe(1);
+  // A formula keeps every sign.
+  expect(await page.getByText("\\(x_1 = \\frac{1}{2}\\).").count()).toBe(1);
   await page.getByRole("button", { name: "Copy", exact: true }).click();
   await page.getByText("Copied").waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("print(25)\n");
   await page.getByRole("button", { name: "More fields" }).click();
   await page.getByText("advantage").waitFor();
   await page.keyboard.press("r");
-  await page.getByText("There are **25**.").waitFor();
+  await page.getByText("There are **25**, so").waitFor();
   expect(await page.getByRole("table").count()).toBe(0);
   expect(await page.getByText("<think>First thought.</think>").count()).toBe(1);
   await page.keyboard.press("r");
