@@ -18,15 +18,34 @@ CRASH_ROUNDS ?= 20
 # With the features that the tests of the workspace have: Arrow, Parquet and SQLite are compiled once.
 BINARIES := cargo build --locked --workspace --all-targets
 
-.PHONY: demo test test-rust test-clients test-python test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-engines bench-encoders fuzz build clean
+# The page is part of the program. Where npm is missing it is left out, and `/` says how to get it.
+PAGE := $(if $(shell command -v npm 2>/dev/null),web/dist/index.html)
+# schema.d.ts is made from openapi.json by every npm script: its time says nothing.
+PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -path web/tests -prune \
+  -o -type f ! -name schema.d.ts ! -name '*.test.*' -print 2>/dev/null)
+PAGE_TOOLS := web/node_modules/.package-lock.json
+export CHROMIUM ?= /usr/bin/chromium
+
+.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
 
-build:
+build: $(PAGE)
+	@$(if $(PAGE),true,echo "npm is not installed, so the page is left out; install Node 20+ and run make build again")
 	cargo build --release --locked -p rollyard
 
-test: test-rust test-clients test-python
+# A release embeds what lies in web/dist, a debug build reads it from there.
+web/dist/index.html: $(PAGE_SOURCES) $(PAGE_TOOLS)
+	cd web && npm run build --silent
+	@touch $@
+
+# npm writes this file when it has installed everything.
+$(PAGE_TOOLS): web/package-lock.json
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+test: test-rust test-clients test-python test-web
 
 # nextest shows slow tests and runs them in parallel; plain cargo does where it is missing.
 # Some of them call the Python package.
@@ -47,6 +66,22 @@ test-clients: $(VENV)/clients
 test-python: $(VENV)/package $(ORACLE)/node_modules
 	$(BINARIES)
 	$(VENV)/bin/python -m pytest -q python/tests
+
+# The page: its parts alone, then all of it in a real browser against the real binary.
+test-web: $(PAGE) chromium
+	@$(if $(PAGE),true,echo "the tests of the page need npm: install Node 20+"; exit 1)
+	cd web && npm test
+	$(BINARIES)
+	cd web && ROLLYARD_BIN=$(abspath $(or $(CARGO_TARGET_DIR),target)/debug/rollyard) npm run test:browser
+
+build-tests: $(PAGE)
+	$(BINARIES)
+
+chromium:
+	@test -x "$(CHROMIUM)" \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	       && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium && test -x "$(CHROMIUM)"; } \
+	  || { echo "the browser tests need Chromium: install it, or say where it is with CHROMIUM=/path/to/it"; exit 1; }
 
 # A real engine with a real, small model on the CPU. Its server is built from source, which takes minutes.
 test-engines: $(VENV)/engines/installed
@@ -105,13 +140,14 @@ $(VENV)/release/installed: $(PACKAGE_SOURCES) $(PACKAGE_DEPS)
 	$(VENV)/release/bin/python -m pip install --quiet ./python
 	@touch $@
 
-lint: $(VENV)/package
+lint: $(VENV)/package $(PAGE_TOOLS)
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff check tests benches/baselines benches/python python crates examples
 	$(VENV)/bin/ruff format --check tests benches/baselines benches/python python crates examples
 	cd python && ../$(VENV)/bin/mypy
 	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests examples
+	cd web && npm run lint --silent
 
 # Ratios against baselines run in the same command. About twenty minutes and 25 GB of disk.
 bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog
@@ -168,4 +204,4 @@ fuzz:
 
 clean:
 	cargo clean
-	rm -rf $(VENV) python/rollyard/_rollyard.*.so
+	rm -rf $(VENV) python/rollyard/_rollyard.*.so web/dist web/node_modules
