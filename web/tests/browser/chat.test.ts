@@ -77,7 +77,7 @@ test("Markdown is rendered, and shown raw on `r`; other fields are under more", 
   await page.getByText("Copied").waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("print(25)\n");
   await page.getByRole("button", { name: "More fields" }).click();
-  await page.getByText("advantage").waitFor();
+  await page.getByText(`"advantage"`).waitFor();
   await page.keyboard.press("r");
   await page.getByText("There are **25**, so").waitFor();
   expect(await page.getByRole("table").count()).toBe(0);
