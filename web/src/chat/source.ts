@@ -21,7 +21,8 @@ export function withSource(source: string, base: number, marks: readonly TextMar
     const pieces = (value: string, within: Node): Node[] => {
       const from = within.position?.start.offset ?? 0;
       const to = within.position?.end.offset ?? source.length;
-      const found = source.slice(from, to).indexOf(value) + from;
+      // Markdown puts another sign in place of a zero, of the same length.
+      const found = source.slice(from, to).replaceAll("\0", "\ufffd").indexOf(value) + from;
       if (found < from) return apart(value, from, base);
       return segments(source, found, found + value.length, shifted(marks, base)).map((segment) => piece(segment, base));
     };

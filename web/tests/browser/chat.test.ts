@@ -34,7 +34,7 @@ test("reasoning is told apart in all its spellings, folds, and says when it was 
   const folds = page.getByRole("button", { name: /^Reasoning/ });
   await page.getByText("A field of its own.").waitFor();
   expect(await folds.count()).toBe(4);
-  expect(await page.getByText("never closed").count()).toBe(1);
+  expect(await page.getByRole("region", { name: "Messages" }).getByText("never closed").count()).toBe(1);
   expect(await page.getByText("<think>").count()).toBe(0);
   await folds.first().click();
   await page.getByText("First thought.").waitFor({ state: "detached" });
@@ -107,8 +107,8 @@ test("Shift+J and Shift+K go from message to message, and the address with them"
   }
   await page.keyboard.press("Shift+K");
   await expect.poll(() => params(page).get("m")).toBe("2");
-  const top = () => page.getByRole("button", { name: "user #2" }).boundingBox();
-  await expect.poll(async () => Math.round((await top())?.y ?? 0)).toBeLessThan(160);
+  const top = async (name: "button" | "region", label: string) => (await page.getByRole(name, { name: label }).boundingBox())?.y ?? 0;
+  await expect.poll(async () => (await top("button", "user #2")) - (await top("region", "Messages"))).toBeLessThan(40);
 });
 
 test("the minimap jumps", async () => {
@@ -129,7 +129,7 @@ test("ten megabytes in one message are shown at once, and only what is in sight 
     { role: "user", content: "Go." },
     { role: "assistant", content: line.repeat(10_000_000 / line.length) + "the very last line" },
   ]);
-  await page.getByText("too long to render, shown raw").waitFor();
+  await page.getByText("too long to render, shown raw").waitFor({ timeout: 20_000 });
   expect(await page.getByRole("region", { name: "Messages" }).evaluate((element) => element.textContent.length)).toBeLessThan(60_000);
   await page.getByRole("region", { name: "Messages" }).focus();
   await page.keyboard.press("End");
