@@ -1,4 +1,5 @@
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, type RefObject } from "react";
+import { useKey } from "@/keys/keys";
 import { Button } from "@/parts/Button";
 import { count, counted } from "@/parts/numbers";
 import type { Folds } from "./folds";
@@ -17,11 +18,17 @@ interface Props {
 /** What can be done with the whole chat, and the line to find in it. */
 export function Bar({ folds, find, messages, hasReasoning, isAllFolded }: Props) {
   const { raw, setRaw, isReasoningFolded, foldReasoning, setAll } = folds;
+  const input = useRef<HTMLInputElement>(null);
+  const openFind = () => {
+    find.setShown(true);
+    input.current?.focus();
+    input.current?.select();
+  };
   return (
     <div className={css["bars"]}>
       <div className={css["bar"]} role="toolbar" aria-label="Chat">
         <span className={css["count"]}>{counted(messages, "message")}</span>
-        <Button label="Find in the chat" hotkey="f" keyGroup="Chat" kind="quiet" pressed={find.isShown} onClick={() => find.setShown(!find.isShown)}>
+        <Button label="Find in the chat" hotkey="f" keyGroup="Chat" kind="quiet" pressed={find.isShown} onClick={openFind}>
           Find
         </Button>
         <Button label={raw ? "Show text rendered" : "Show text raw"} hotkey="r" keyGroup="Chat" kind="quiet" pressed={raw} onClick={() => setRaw(!raw)}>
@@ -43,17 +50,17 @@ export function Bar({ folds, find, messages, hasReasoning, isAllFolded }: Props)
           {isAllFolded ? "Unfold all" : "Fold all"}
         </Button>
       </div>
-      {find.isShown && <FindLine find={find} />}
+      {find.isShown && <FindLine find={find} input={input} />}
     </div>
   );
 }
 
-function FindLine({ find }: { find: Find }) {
-  const input = useRef<HTMLInputElement>(null);
+function FindLine({ find, input }: { find: Find; input: RefObject<HTMLInputElement | null> }) {
   useEffect(() => {
     input.current?.focus();
     input.current?.select();
-  }, []);
+  }, [input]);
+  useKey({ keys: "Escape", label: "Close find", group: "Chat", run: () => find.setShown(false) });
   const { wanted, look, isCase, turnCase, current, total, move, setShown } = find;
   const many = total >= FOUND_MAX ? `${count(total)} or more` : count(total);
   const where = wanted === "" ? "" : total === 0 ? "nothing found" : current < 0 ? `${many} found` : `${count(current + 1)} of ${many}`;

@@ -1,13 +1,29 @@
-import { lazy, memo, Suspense, useMemo } from "react";
+import { lazy, memo, Suspense, useMemo, type ComponentType } from "react";
 import { Piece, Text } from "@/text/Text";
 import { segments, type TextMark } from "@/text/segments";
 import type { Part } from "./parts";
 import type { Drawn } from "./rows";
 import { JsonBlock } from "./JsonBlock";
+import type { MarkdownProps } from "./Markdown";
 import { runs, type Run } from "./terminal";
 import css from "./Blocks.module.css";
 
-const Markdown = lazy(() => import("./Markdown"));
+let loading: Promise<{ default: ComponentType<MarkdownProps> }> | undefined;
+
+/** Begins to load what draws Markdown. Where that cannot be had, as from a server that went away, text stays text. */
+export function loadMarkdown() {
+  loading ??= import("./Markdown").catch(() => ({ default: AsWritten }));
+  return loading;
+}
+const Markdown = lazy(loadMarkdown);
+
+function AsWritten({ text, from, to, marks }: MarkdownProps) {
+  return (
+    <div className={css["plain"]}>
+      <Text text={text} from={from} to={to} marks={marks} />
+    </div>
+  );
+}
 
 interface Props {
   part: Part;

@@ -1,7 +1,8 @@
-import { useCallback, useMemo, type ReactNode } from "react";
+import { useCallback, useEffect, useMemo, type ReactNode } from "react";
 import { useRollout } from "@/reader/useRollout";
 import { useViewState } from "@/state/location";
 import { format, parse } from "@/state/url";
+import { loadMarkdown } from "./Blocks";
 import { ChatOf, type Target } from "./ChatOf";
 import type { Mark, Span } from "./places";
 import type { Selected } from "./SelectionBar";
@@ -17,6 +18,7 @@ interface Props {
 export function Chat({ marks, selectionActions }: Props) {
   const [{ rollout: id, message, range, channel }, set] = useViewState();
   const { data } = useRollout(id);
+  useEffect(() => void loadMarkdown(), []);
   const [start, end] = range ?? [null, null];
   const target = useMemo<Target | null>(
     () => (message === null ? null : { message, range: start === null ? null : [start, end], channel }),

@@ -6,6 +6,7 @@ import type { TextMark } from "@/text/segments";
 import { Bar } from "./Bar";
 import { useFind } from "./find";
 import { useFolds } from "./folds";
+import { hold } from "./hold";
 import { Minimap } from "./Minimap";
 import { pair } from "./pairs";
 import { messagesOf, type Conversation } from "./parts";
@@ -94,9 +95,16 @@ export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo
     const { place, message } = goal;
     const index = place ? rowAt(rows, place.part, place.from) : rows.findIndex((row) => row.kind === "head" && row.message.index === message);
     if (index < 0) return;
-    virtual.scrollToIndex(index, { align: place ? "center" : "start" });
-    if (!place) return;
-    return whenDrawn(scroller.current, place);
+    const block = place ? "center" : "start";
+    const approach = () => virtual.scrollToIndex(index, { align: block });
+    const element = () => {
+      const item = scroller.current?.querySelector<HTMLElement>(`[data-index="${index}"]`);
+      if (!place) return item;
+      // What is not marked, such as an entity of Markdown, is at least in its row.
+      const marked = [...(item?.querySelectorAll<HTMLElement>("mark") ?? [])];
+      return marked.find((mark) => Number(mark.dataset["at"]) >= place.from) ?? marked.at(-1) ?? item;
+    };
+    if (scroller.current) return hold({ scroller: scroller.current, element, approach, block });
     // Only a new goal moves the page: rows that change under a reader must not.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [goal]);
@@ -137,19 +145,4 @@ export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo
       <SelectionBar within={scroller} messages={messages} linkTo={linkTo} actions={selectionActions} />
     </div>
   );
-}
-
-/** Heights are only known once rows are drawn, so the last steps are made by the browser, until the text stands still. */
-function whenDrawn(scroller: HTMLElement | null, place: Place): () => void {
-  let frame = 0;
-  let tries = 0;
-  const look = () => {
-    const marked = [...(scroller?.querySelectorAll<HTMLElement>(`[data-part="${place.part.index}"] mark`) ?? [])];
-    const element = marked.find((mark) => Number(mark.dataset["at"]) >= place.from) ?? marked.at(-1);
-    element?.scrollIntoView({ block: "center" });
-    tries += 1;
-    if (tries < 12) frame = requestAnimationFrame(look);
-  };
-  frame = requestAnimationFrame(look);
-  return () => cancelAnimationFrame(frame);
 }

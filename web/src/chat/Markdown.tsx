@@ -3,10 +3,11 @@ import ReactMarkdown, { type Components, type Options } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import type { TextMark } from "@/text/segments";
 import textCss from "@/text/Text.module.css";
+import { JsonBlock } from "./JsonBlock";
 import { withSource } from "./source";
 import css from "./Markdown.module.css";
 
-interface Props {
+export interface MarkdownProps {
   text: string;
   from: number;
   to: number;
@@ -14,7 +15,7 @@ interface Props {
 }
 
 /** Markdown without anything that acts: no markup, no images, and links that say where they go. */
-export default function Markdown({ text, from, to, marks }: Props) {
+export default function Markdown({ text, from, to, marks }: MarkdownProps) {
   const source = text.slice(from, to);
   const plugins = useMemo(() => [withSource(source, from, marks)], [source, from, marks]);
   return (
@@ -26,7 +27,15 @@ export default function Markdown({ text, from, to, marks }: Props) {
   );
 }
 
-const GFM = [[remarkGfm, { singleTilde: false }]] as NonNullable<Options["remarkPlugins"]>;
+/** Formulas are written with backslashes, `\(x\)`: they stay, and so does every other backslash. */
+function withBackslashes(this: { data: () => object }) {
+  const data = this.data() as { micromarkExtensions?: object[] };
+  (data.micromarkExtensions ??= []).push({ disable: { null: ["characterEscape"] } });
+}
+
+const GFM = [[remarkGfm, { singleTilde: false }], withBackslashes] as NonNullable<Options["remarkPlugins"]>;
+
+const NONE: readonly TextMark[] = [];
 
 /** Where a link goes is decided where it is drawn: one that is refused is still shown. */
 const keep = (url: string) => url;
@@ -43,7 +52,7 @@ const COMPONENTS: Components = {
       {typeof src === "string" ? src : ""}, not loaded
     </span>
   ),
-  pre: ({ children, node }) => <Code language={languageOf(node)} text={textOf(node)} children={children} />,
+  pre: ({ children, node }) => <Code language={languageOf(node)} text={textOf(node)} hasMarks={hasMark(node)} children={children} />,
   // What a heading of a rollout is called must not stand among the headings of the page.
   h1: ({ children }) => <p className={css["title"]}>{children}</p>,
   h2: ({ children }) => <p className={css["title"]}>{children}</p>,
@@ -75,6 +84,10 @@ function textOf(node: Tree | undefined): string {
   return node?.value ?? node?.children?.map(textOf).join("") ?? "";
 }
 
+function hasMark(node: Tree | undefined): boolean {
+  return node?.properties?.["dataKind"] !== undefined || (node?.children?.some(hasMark) ?? false);
+}
+
 function languageOf(node: Tree | undefined): string {
   const names = node?.children?.[0]?.properties?.["className"];
   const name = Array.isArray(names) ? String(names[0]) : "";
@@ -100,7 +113,12 @@ function Link({ url, said, children }: { url: string; said: string; children: Re
   );
 }
 
-function Code({ language, text, children }: { language: string; text: string; children: ReactNode }) {
+/** JSON that was written in one line is read better in several; its marks would be lost, so it stays while there are any. */
+function isOneLineOfJson(language: string, text: string): boolean {
+  return language === "json" && text.length > 80 && text.length < 40_000 && !text.trim().includes("\n");
+}
+
+function Code({ language, text, hasMarks, children }: { language: string; text: string; hasMarks: boolean; children: ReactNode }) {
   const [copied, setCopied] = useState(false);
   const copy = () => {
     void navigator.clipboard.writeText(text).then(() => {
@@ -117,7 +135,7 @@ function Code({ language, text, children }: { language: string; text: string; ch
         </button>
       </div>
       <pre tabIndex={0} role="group" aria-label={language === "" ? "Code" : `Code: ${language}`}>
-        {children}
+        {hasMarks || !isOneLineOfJson(language, text) ? children : <JsonBlock text={text} from={0} to={text.length} marks={NONE} />}
       </pre>
     </div>
   );

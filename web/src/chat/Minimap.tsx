@@ -15,16 +15,30 @@ interface Props {
   onJump: (offset: number) => void;
 }
 
+const percent = (share: number) => `${Math.min(100, share * 100)}%`;
+
 /** Where one is in a long chat. For the pointer: keys have Shift+J, Shift+K and those that scroll. */
 export const Minimap = memo(function Minimap({ rows, marks, measured, height, offset, inSight, onJump }: Props) {
-  const bands = useMemo(() => bandsOf(rows, measured, height), [rows, measured, height]);
-  const ticks = useMemo(() => ticksOf(rows, marks, measured, height), [rows, marks, measured, height]);
+  // Scrolling only moves the frame: the rest is drawn anew when rows or marks are.
+  const bands = useMemo(
+    () =>
+      bandsOf(rows, measured, height).map((band) => (
+        <i key={band.from} className={css["band"]} data-channel={band.channel} style={{ top: percent(band.from / BANDS), height: percent((band.to - band.from) / BANDS) }} />
+      )),
+    [rows, measured, height],
+  );
+  const ticks = useMemo(
+    () =>
+      ticksOf(rows, marks, measured, height).map((tick) => (
+        <i key={`${tick.band} ${tick.kind}`} className={css["tick"]} data-kind={tick.kind} style={{ top: percent(tick.band / BANDS) }} />
+      )),
+    [rows, marks, measured, height],
+  );
   const jump = (event: PointerEvent<HTMLDivElement>) => {
     const box = event.currentTarget.getBoundingClientRect();
     const share = (event.clientY - box.top) / box.height;
     onJump(Math.max(0, share * height - inSight / 2));
   };
-  const percent = (share: number) => `${Math.min(100, share * 100)}%`;
   return (
     <div
       className={css["map"]}
@@ -38,12 +52,8 @@ export const Minimap = memo(function Minimap({ rows, marks, measured, height, of
         if (event.buttons === 1) jump(event);
       }}
     >
-      {bands.map((band) => (
-        <i key={band.from} className={css["band"]} data-channel={band.channel} style={{ top: percent(band.from / BANDS), height: percent((band.to - band.from) / BANDS) }} />
-      ))}
-      {ticks.map((tick) => (
-        <i key={`${tick.band} ${tick.kind}`} className={css["tick"]} data-kind={tick.kind} style={{ top: percent(tick.band / BANDS) }} />
-      ))}
+      {bands}
+      {ticks}
       <i className={css["sight"]} style={{ top: percent(offset / height), height: percent(inSight / height) }} />
     </div>
   );

@@ -1,5 +1,5 @@
 import { memo } from "react";
-import { count, counted } from "@/parts/numbers";
+import { counted } from "@/parts/numbers";
 import { Text } from "@/text/Text";
 import type { TextMark } from "@/text/segments";
 import { Block } from "./Blocks";
@@ -58,7 +58,7 @@ function Head({ message, isOpen, pairs, raw, onOpen }: HeadProps) {
       </button>
       {!message.isKnown && <span className={css["said"]}>not a role that we know</span>}
       {call && <span className={css["said"]}>result of {call.name}</span>}
-      {result && !call && <span className={css["said"]}>no call asked for this result</span>}
+      {result && !call && <span className={css["said"]}>no call asked for this result{result.name === undefined ? "" : ` of ${result.name}`}</span>}
       {result && wentWrong(result) && <span className={css["wrong"]}>error</span>}
       {isLong && <span className={css["said"]}>too long to render, shown raw</span>}
       {!isOpen && <span className={css["glimpse"]}>{glimpse(message)}</span>}
@@ -81,13 +81,13 @@ function PartHead({ part, isOpen, pairs, marks, onOpen }: Omit<Props, "row" | "r
     <div className={css["head"]} data-part={part.index}>
       <button type="button" className={css["fold"]} aria-expanded={isOpen} onClick={() => onOpen([part], !isOpen)}>
         <span aria-hidden="true">{isOpen ? "▾" : "▸"}</span>
-        <span className={css["role"]}>{name}</span>
+        <span className={part.kind === "more" ? css["quiet"] : css["role"]}>{name}</span>
         {part.kind === "call" && (
           <code className={css["name"]}>
             <Text text={part.text} to={Math.min(part.name?.length ?? 0, part.text.length)} marks={marks} />
           </code>
         )}
-        {part.kind !== "more" && <span className={css["figures"]}>{count(part.chars)} characters</span>}
+        <span className={css["figures"]}>{part.kind === "more" ? <Text text={(part.detail ?? "").slice(0, 120)} /> : counted(part.chars, "character")}</span>
       </button>
       {part.unclosed && <span className={css["wrong"]}>never closed</span>}
       {part.kind === "call" && !result && <span className={css["wrong"]}>no result</span>}

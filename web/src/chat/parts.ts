@@ -178,11 +178,11 @@ class Cutter {
 
   /** Whatever else the message has. */
   private more(message: Fields) {
-    const told = new Set(["role", "content", "tool_calls", "tool_call_id", ...THOUGHTS.filter((name) => typeof message[name] === "string")]);
+    const told = new Set([...(this.channel === "tool_result" ? ["name"] : []), "role", "content", "tool_calls", "tool_call_id", ...THOUGHTS.filter((name) => typeof message[name] === "string")]);
     const rest = Object.entries(message).filter(
       ([name, value]) => !told.has(name) && value !== null && value !== message["content"] && value !== message["role"],
     );
-    if (rest.length > 0) this.put({ channel: null, text: JSON.stringify(Object.fromEntries(rest)) }, { kind: "more" });
+    if (rest.length > 0) this.put({ channel: null, text: JSON.stringify(Object.fromEntries(rest)) }, { kind: "more", detail: rest.map(([name]) => name).join(", ") });
   }
 }
 

@@ -18,17 +18,18 @@ export interface Node {
 /** For `rehypePlugins`. `base` is where the source begins in the text of the part. */
 export function withSource(source: string, base: number, marks: readonly TextMark[]) {
   return () => (tree: Node) => {
-    let cursor = 0;
     const pieces = (value: string, within: Node): Node[] => {
-      const from = Math.max(cursor, within.position?.start.offset ?? 0);
-      const found = source.indexOf(value, from);
+      const from = within.position?.start.offset ?? 0;
       const to = within.position?.end.offset ?? source.length;
-      if (found < 0 || found + value.length > to) return apart(value, Math.min(from, to), base);
-      cursor = found + value.length;
-      return segments(source, found, cursor, shifted(marks, base)).map((segment) => piece(segment, base));
+      // Markdown puts another sign in place of a zero, of the same length.
+      const found = source.slice(from, to).replaceAll("\0", "\ufffd").indexOf(value) + from;
+      if (found < from) return apart(value, from, base);
+      return segments(source, found, found + value.length, shifted(marks, base)).map((segment) => piece(segment, base));
     };
     const visit = (parent: Node, placed: Node) => {
       parent.children = parent.children?.flatMap((child) => {
+        // Line ends between blocks are made by the renderer, and lists and tables may hold nothing else.
+        if (child.type === "text" && !child.position && (child.value ?? "").trim() === "") return [child];
         const at = child.position ? child : placed;
         // Markup of the source is text like any other.
         if (child.type === "text" || child.type === "raw") return pieces(child.value ?? "", at);

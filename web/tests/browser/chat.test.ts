@@ -12,10 +12,10 @@ const CONVERSATION = [
     content: "<think>First thought.</think>Let me look.<reasoning>Second thought.</reasoning>",
     tool_calls: [call("a", "python", { code: "x = 1\nprint(x)" }), call("b", "search", { query: "primes", where: { site: "oeis.org", years: [1990, 2000, 2010] } }), call("c", "shell", {})],
   },
-  { role: "tool", tool_call_id: "b", content: JSON.stringify({ total: 12345678901234567, found: ["A000040", "A006988", "a title that is long enough to need a line"] }) },
+  { role: "tool", tool_call_id: "b", content: '{"total": 12345678901234567, "found": ["A000040", "A006988", "a title that is long enough to need a line"]}' },
   { role: "tool", tool_call_id: "a", content: "\u001b[31mTraceback (most recent call last)\u001b[0m: no" },
   { role: "tool", tool_call_id: "lost", content: "nobody asked" },
-  { role: "assistant", reasoning_content: "A field of its own.", content: "There are **25**.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(25)\n```\n", advantage: 0.25 },
+  { role: "assistant", reasoning_content: "A field of its own.", content: "There are **25**, so \\(x_1 = \\frac{1}{2}\\).\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(25)\n```\n", advantage: 0.25 },
   { role: "assistant", content: "<think>This was cut" },
 ];
 
@@ -34,7 +34,7 @@ test("reasoning is told apart in all its spellings, folds, and says when it was 
   const folds = page.getByRole("button", { name: /^Reasoning/ });
   await page.getByText("A field of its own.").waitFor();
   expect(await folds.count()).toBe(4);
-  expect(await page.getByText("never closed").count()).toBe(1);
+  expect(await page.getByRole("region", { name: "Messages" }).getByText("never closed").count()).toBe(1);
   expect(await page.getByText("<think>").count()).toBe(0);
   await folds.first().click();
   await page.getByText("First thought.").waitFor({ state: "detached" });
@@ -71,13 +71,15 @@ test("Markdown is rendered, and shown raw on `r`; other fields are under more", 
   const { page } = await openRollout(CONVERSATION, "", { height: 2400 });
   await page.locator("strong", { hasText: "25" }).waitFor();
   expect(await page.getByRole("table").count()).toBe(1);
+  // A formula keeps every sign.
+  expect(await page.getByText("\\(x_1 = \\frac{1}{2}\\).").count()).toBe(1);
   await page.getByRole("button", { name: "Copy", exact: true }).click();
   await page.getByText("Copied").waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe("print(25)\n");
   await page.getByRole("button", { name: "More fields" }).click();
-  await page.getByText("advantage").waitFor();
+  await page.getByText(`"advantage"`).waitFor();
   await page.keyboard.press("r");
-  await page.getByText("There are **25**.").waitFor();
+  await page.getByText("There are **25**, so").waitFor();
   expect(await page.getByRole("table").count()).toBe(0);
   expect(await page.getByText("<think>First thought.</think>").count()).toBe(1);
   await page.keyboard.press("r");
@@ -105,8 +107,8 @@ test("Shift+J and Shift+K go from message to message, and the address with them"
   }
   await page.keyboard.press("Shift+K");
   await expect.poll(() => params(page).get("m")).toBe("2");
-  const top = () => page.getByRole("button", { name: "user #2" }).boundingBox();
-  await expect.poll(async () => Math.round((await top())?.y ?? 0)).toBeLessThan(160);
+  const top = async (name: "button" | "region", label: string) => (await page.getByRole(name, { name: label }).boundingBox())?.y ?? 0;
+  await expect.poll(async () => (await top("button", "user #2")) - (await top("region", "Messages"))).toBeLessThan(40);
 });
 
 test("the minimap jumps", async () => {
@@ -127,7 +129,7 @@ test("ten megabytes in one message are shown at once, and only what is in sight 
     { role: "user", content: "Go." },
     { role: "assistant", content: line.repeat(10_000_000 / line.length) + "the very last line" },
   ]);
-  await page.getByText("too long to render, shown raw").waitFor();
+  await page.getByText("too long to render, shown raw").waitFor({ timeout: 20_000 });
   expect(await page.getByRole("region", { name: "Messages" }).evaluate((element) => element.textContent.length)).toBeLessThan(60_000);
   await page.getByRole("region", { name: "Messages" }).focus();
   await page.keyboard.press("End");

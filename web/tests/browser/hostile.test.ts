@@ -53,6 +53,8 @@ test("characters that cannot be seen are, and no direction leaks out", async () 
     { role: "assistant", content: "plain and in order" },
   ]);
   await page.getByText("plain and in order").waitFor();
+  // Once it is drawn as Markdown, not only as the text that stands there until then.
+  await page.locator("p", { hasText: "plain and in order" }).waitFor();
   for (const mark of ["U+202E", "U+202C", "U+200B", "␀", "␇", "U+E0041"]) {
     expect(await page.getByText(mark, { exact: true }).count()).toBe(2);
   }
