@@ -31,9 +31,6 @@ export function Head({ rollout, children }: { rollout: Rollout; children?: React
         {status && <Chip fact={status} />}
         <span className={css["space"]} />
         {children}
-        <CopyButton label="Copy a link to what is shown" hotkey="y" text={() => linkTo(rollout)}>
-          Link
-        </CopyButton>
       </div>
       {parts.length > 0 && (
         <dl className={css["parts"]} aria-label="Parts of the reward">
@@ -48,6 +45,9 @@ export function Head({ rollout, children }: { rollout: Rollout; children?: React
       <div className={css["small"]}>
         <CopyButton label={`Copy the id ${rollout.id}`} text={() => rollout.id} className={css["id"]}>
           {rollout.id.slice(0, 8)}
+        </CopyButton>
+        <CopyButton label="Copy a link to what is shown" hotkey="y" text={() => linkTo(rollout)} className={css["link"]}>
+          copy link
         </CopyButton>
         <Position rollout={rollout} />
         {[...versionOf(rollout), ...marksOf(rollout)].map((fact) => (
