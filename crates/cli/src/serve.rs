@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::model;
 use crate::settings::{self, Serving, Sources};
 
 /// Connections that may wait to be accepted; a burst of agents all connect at once.
@@ -49,9 +50,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     runtime.block_on(serve(serving))
 }
 
-async fn serve(serving: Serving) -> Result<()> {
+async fn serve(mut serving: Serving) -> Result<()> {
     // A port that is taken should not be found out after minutes of recovery.
     drop(listen(serving.listen)?);
+    if let Some(dir) = &serving.tokenizer {
+        serving.server.tokenizer = Some(Arc::new(model::load(dir)?));
+    }
     let (data, knobs, archive) = (serving.data.clone(), serving.knobs.clone(), serving.archive.clone());
     let (runs, took) = tokio::task::spawn_blocking(move || recovery::open(&data, &knobs, archive))
         .await?

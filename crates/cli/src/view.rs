@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use clap::Args;
 use rollyard_server::{App, RunError, Runs, Settings};
+use rollyard_store::example;
 use rollyard_store::log::LogError;
 use rollyard_store::places::{Places, Roots};
 use serde_json::Map;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::model;
 use crate::say;
 use crate::serve::{listen, stop_on_signal};
 
@@ -26,12 +28,18 @@ listens to this machine only; Ctrl-C ends it.
 Example:
     rollyard view runs/ s3://bucket/runs/exp-7/
 
+Without a run of your own:
+    rollyard view --example
+
 From another machine, through ssh:
     rollyard view runs/ --listen 127.0.0.1:8890 --no-open")]
 pub(crate) struct Arguments {
     /// Files, folders, globs, s3://bucket/prefix
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "example")]
     places: Vec<String>,
+    /// Look at a run that was made up for this, beside any others
+    #[arg(long)]
+    example: bool,
     /// Where to listen; port 0 is a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -41,6 +49,9 @@ pub(crate) struct Arguments {
     /// Where annotations, grades and saved views are kept [default: rollyard/view in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Folder of a model whose tokenizer says what text tokens are
+    #[arg(long, value_name = "DIR")]
+    tokenizer: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -52,7 +63,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let places = Places::new(Roots::Anywhere);
     let mut settings = Settings::default();
+    if let Some(dir) = &arguments.tokenizer {
+        settings.tokenizer = Some(Arc::new(model::load(dir)?));
+    }
     let mut opened = Vec::new();
+    if arguments.example {
+        let dir = arguments.data.clone().unwrap_or_else(user_data).join("view/example");
+        example::write(&dir)?;
+        opened.push(admit(&dir.to_string_lossy(), &mut settings)?);
+    }
     for place in &arguments.places {
         // A mistake in a path is told here and now, not in the browser.
         places.files(place)?;

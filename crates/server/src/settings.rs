@@ -1,8 +1,10 @@
 //! What a server is told when it starts. Runs have their own knobs; these are about listening.
 
+use rollyard_core::tokens::Tokenizer;
 use rollyard_engine::generator::folder::IMPORT_WITHIN;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Settings {
     pub cache: Option<PathBuf>,
     /// Who grades rollouts, if anybody does.
     pub grader: Option<Grader>,
+    /// Says what text the tokens of a rollout are, where the rollout does not say it itself.
+    pub tokenizer: Option<Arc<Tokenizer>>,
     /// Task types whose rollouts come from outside, besides `default`.
     pub task_types: Vec<String>,
     /// The folder of generator files.
@@ -32,6 +36,8 @@ pub struct Settings {
     /// Longest body of a request, and longest line of a bulk write.
     pub body_bytes_max: usize,
     pub compress_answers: CompressAnswers,
+    /// A folder with the built page, for whoever works on it; the one in the program if left out.
+    pub page: Option<PathBuf>,
 }
 
 impl Settings {
@@ -89,6 +95,7 @@ impl Default for Settings {
             buckets: Vec::new(),
             cache: None,
             grader: None,
+            tokenizer: None,
             task_types: Vec::new(),
             generators: None,
             python: None,
@@ -96,6 +103,7 @@ impl Default for Settings {
             import_within: IMPORT_WITHIN,
             body_bytes_max: 64 << 20,
             compress_answers: CompressAnswers::Remote,
+            page: None,
         }
     }
 }

@@ -1,17 +1,19 @@
 /** The view that is open: what its places hold, how far it is indexed, and its columns. */
 
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, use, useCallback, useMemo, type ReactNode } from "react";
+import { type ReactNode, createContext, use, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useViewState } from "@/state/location";
 import { filterOf } from "@/state/url";
-import { api, ask, type Schema } from "./client";
+import { api, ApiError, ask, type Schema } from "./client";
 
 export interface OpenView {
   /** Names the view in every call. */
   key: string;
   answer: Schema["ViewAnswer"];
-  /** The filter that all of the page goes by. */
+  /** The filter that all of the page goes by: the last one that was understood. */
   filter: string;
+  /** Why the one in the URL is not understood; null where it is. */
+  filterError: ApiError | null;
   /** Asks for everything anew: rows that were there before changed. */
   refresh: () => void;
 }
@@ -38,16 +40,47 @@ export function useOpen(places: string[]) {
 
 const Context = createContext<OpenView | null>(null);
 
+/**
+ * The filter to go by. One that does not parse changes nothing: until it is mended, the last good one stays. Null while
+ * the first is not yet known to be good.
+ */
+function useGoodFilter(key: string, wanted: string, indexed: boolean): { filter: string | null; error: ApiError | null } {
+  const [good, setGood] = useState<string | null>(wanted === "" ? "" : null);
+  const check = useQuery({
+    // A field may turn up while rows are still being indexed, so that what was refused is understood later.
+    queryKey: ["in", key, "check", wanted, indexed],
+    queryFn: () => ask(api.GET("/api/view/{view}/check", { params: { path: { view: key }, query: { filter: wanted } } })),
+    enabled: wanted !== "",
+    staleTime: Infinity,
+    refetchInterval: (query) => (!indexed && query.state.error ? 1000 : false),
+  });
+  const error = wanted !== "" && check.error instanceof ApiError && !check.error.isAway ? check.error : null;
+  const next = wanted === "" || check.isSuccess ? wanted : error && (good === null || good === wanted) ? "" : good;
+  if (next !== good) setGood(next);
+  return { filter: next, error };
+}
+
 export function ViewProvider({ answer, children }: { answer: Schema["ViewAnswer"]; children: ReactNode }) {
   const [state] = useViewState();
   const queries = useQueryClient();
   const key = answer.view;
-  const filter = filterOf(state);
+  const { filter, error: filterError } = useGoodFilter(key, filterOf(state), answer.indexing.done);
   const refresh = useCallback(() => {
     void queries.invalidateQueries({ queryKey: ["view", key] });
     void queries.invalidateQueries({ queryKey: ["in", key] });
   }, [queries, key]);
-  const view = useMemo(() => ({ key, answer, filter, refresh }), [key, answer, filter, refresh]);
+  const view = useMemo(
+    () => (filter === null ? null : { key, answer, filter, filterError, refresh }),
+    [key, answer, filter, filterError, refresh],
+  );
+  // What was asked while rows were still coming has not seen the last of them.
+  const isDone = answer.indexing.done;
+  const wasDone = useRef(isDone);
+  useEffect(() => {
+    if (isDone && !wasDone.current) void queries.invalidateQueries({ queryKey: ["in", key] });
+    wasDone.current = isDone;
+  }, [isDone, key, queries]);
+  if (view === null) return null;
   return <Context value={view}>{children}</Context>;
 }
 

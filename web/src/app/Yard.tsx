@@ -10,6 +10,7 @@ import { ErrorNotice } from "@/parts/Notice";
 import { Reader } from "@/reader/Reader";
 import { LeftPane } from "./LeftPane";
 import { ListTabs } from "./ListTabs";
+import { Moves } from "@/table/Moves";
 import { Rows } from "@/table/Rows";
 import { useViewState } from "@/state/location";
 import { Welcome } from "@/sources/Welcome";
@@ -26,6 +27,7 @@ export function Yard() {
   return (
     <ViewProvider answer={answer}>
       <HitsProvider>
+        <Moves />
         <Panes
           name="panes"
           left={<LeftPane />}

@@ -59,6 +59,8 @@ export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo
     overscan: 4,
   });
 
+  const inSight = virtual.scrollRect?.height ?? 0;
+
   /** Where to go once the rows are there; a fold may have to open first. */
   const [goal, setGoal] = useState<{ place: Place | null; message: number } | null>(null);
   const goTo = useCallback(
@@ -130,7 +132,7 @@ export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo
             })}
           </div>
         </div>
-        <Minimap rows={rows} marks={all} measured={virtual.measurementsCache} height={virtual.getTotalSize()} offset={virtual.scrollOffset ?? 0} inSight={virtual.scrollRect?.height ?? 0} onJump={(offset) => virtual.scrollToOffset(offset)} />
+        <Minimap rows={rows} marks={all} measured={virtual.measurementsCache} height={Math.max(virtual.getTotalSize(), inSight)} offset={virtual.scrollOffset ?? 0} inSight={inSight} onJump={(offset) => virtual.scrollToOffset(offset)} />
       </div>
       <SelectionBar within={scroller} messages={messages} linkTo={linkTo} actions={selectionActions} />
     </div>

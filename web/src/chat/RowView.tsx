@@ -20,8 +20,10 @@ interface Props {
 export const RowView = memo(function RowView({ row, marks, pairs, raw, onOpen }: Props) {
   const channel = row.kind === "text" || row.kind === "part" ? (row.part.channel ?? row.message.channel) : row.message.channel;
   return (
-    <div className={css["row"]} data-channel={channel} data-kind={row.kind} data-inside={row.inside}>
-      <Inner row={row} marks={marks} pairs={pairs} raw={raw} onOpen={onOpen} />
+    <div className={css["outer"]} data-kind={row.kind} data-inside={row.inside}>
+      <div className={css["row"]} data-channel={channel}>
+        <Inner row={row} marks={marks} pairs={pairs} raw={raw} onOpen={onOpen} />
+      </div>
     </div>
   );
 });

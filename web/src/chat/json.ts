@@ -101,7 +101,9 @@ function space(line: Line, after: Token) {
 function written(text: string, token: Token, first: Line, turn: () => Line) {
   let line = first;
   const put = (at: number, to: number, shown: string | null = null) => at < to && line.cells.push({ at, to, shown, kind: "string" });
-  let at = token.at;
+  put(token.at, token.at + 1);
+  line = turn();
+  let at = token.at + 1;
   for (const match of text.slice(token.at, token.to).matchAll(/\\(?:u[0-9a-fA-F]{4}|.)/g)) {
     const from = token.at + match.index;
     const to = from + match[0].length;

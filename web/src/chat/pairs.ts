@@ -60,5 +60,5 @@ const TROUBLE = /^\s*(?:Traceback \(most recent call last\)|(?:[A-Z]\w*)?(?:Erro
 export function wentWrong(result: Part): boolean {
   if (result.isError) return true;
   const head = result.text.slice(0, 4000);
-  return TROUBLE.test(head) || head.includes("Traceback (most recent call last)") || /^\s*\{\s*"error"\s*:\s*(?!null|false|"")/.test(head);
+  return TROUBLE.test(head) || head.includes("Traceback (most recent call last)") || /^\s*\{\s*"error"\s*:(?!\s*(?:null|false|""))/.test(head);
 }

@@ -196,7 +196,12 @@ function detailOf(kind: string, fields: Fields, part: unknown): string {
 
 /** All messages with their parts, and where each part stands in what links and hits count. */
 export function messagesOf(conversation: Conversation): Message[] {
-  const byMessage = Map.groupBy(conversation.pieces, (piece) => piece.message);
+  const byMessage = new Map<number, Piece[]>();
+  for (const piece of conversation.pieces) {
+    const list = byMessage.get(piece.message);
+    if (list) list.push(piece);
+    else byMessage.set(piece.message, [piece]);
+  }
   let number = 0;
   return conversation.messages.map((said, index) => {
     const fields = isFields(said) ? said : { role: "user", content: said };

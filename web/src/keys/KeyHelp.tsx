@@ -1,10 +1,11 @@
 import { useAllKeys } from "./keys";
+import { grouped } from "@/parts/grouped";
 import { Panel } from "@/parts/Panel";
 import css from "./KeyHelp.module.css";
 
 /** Every key that listens at this moment, by what it is about. */
 export function KeyHelp({ onClose }: { onClose: () => void }) {
-  const groups = Map.groupBy(useAllKeys(), (action) => action.group);
+  const groups = grouped(useAllKeys(), (action) => action.group);
   return (
     <Panel title="Keys" onClose={onClose}>
       <div className={css["groups"]}>

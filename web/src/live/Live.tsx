@@ -1,3 +1,70 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { errorOf, fetchOrTell } from "@/api/client";
+import { useKey } from "@/keys/keys";
+import { ErrorNotice, Notice } from "@/parts/Notice";
+import { compact, counted } from "@/parts/numbers";
+import { RunDetail } from "./RunDetail";
+import type { LiveAnswer, LiveRun } from "./types";
+import css from "./Live.module.css";
+
+function useLive() {
+  return useQuery({
+    queryKey: ["live"],
+    queryFn: async () => {
+      const response = await fetchOrTell("/api/live");
+      const body: unknown = await response.json();
+      if (!response.ok) throw errorOf(response.status, body);
+      return body as LiveAnswer;
+    },
+    refetchInterval: 1000,
+    staleTime: 0,
+  });
+}
+
+/** The yard at work: who writes, who reads, what waits, and what is stuck and why. */
 export function Live() {
-  return null;
+  const live = useLive();
+  const [name, setName] = useState<string | null>(() => new URLSearchParams(location.search).get("run"));
+  const runs = live.data?.runs ?? [];
+  const run = runs.find((one) => one.run === name) ?? runs[0];
+  const move = (by: number) => {
+    const next = runs[runs.findIndex((one) => one === run) + by];
+    if (next) setName(next.run);
+  };
+  useKey({ keys: "j", label: "Next run", group: "Live", run: () => move(1) });
+  useKey({ keys: "k", label: "Previous run", group: "Live", run: () => move(-1) });
+  if (live.error && !live.data) return <ErrorNotice error={live.error} title="The overview cannot be read" />;
+  if (!live.data) return null;
+  if (!run) return <Notice title="This server has no runs">Runs appear as soon as somebody writes to one, or POST /api/runs makes one.</Notice>;
+  return (
+    <div className={css["live"]}>
+      <nav className={css["runs"]} aria-label="Runs">
+        <h2>{counted(runs.length, "run")}</h2>
+        <ul>
+          {runs.map((one) => (
+            <li key={one.run}>
+              <RunButton run={one} chosen={one === run} onChoose={() => setName(one.run)} />
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <RunDetail run={run} nowMs={live.data.now_ms} />
+    </div>
+  );
+}
+
+function RunButton({ run, chosen, onChoose }: { run: LiveRun; chosen: boolean; onChoose: () => void }) {
+  return (
+    <button type="button" className={css["run"]} aria-pressed={chosen} onClick={onChoose}>
+      <span className={css["name"]}>{run.run}</span>
+      <span className={css["quiet"]}>{`${rate(run.rates.admitted)} in, ${rate(run.rates.read)} out`}</span>
+      {run.stuck.length > 0 && <span className={css["stuckMark"]}>{counted(run.stuck.length, "trouble")}</span>}
+    </button>
+  );
+}
+
+export function rate(perSecond: number): string {
+  if (perSecond === 0) return "0/s";
+  return perSecond < 10 ? `${perSecond.toFixed(1)}/s` : `${compact(perSecond)}/s`;
 }

@@ -3,6 +3,7 @@ import { ApiError } from "@/api/client";
 import { Chat } from "@/chat/Chat";
 import { Detections } from "@/detections/Detections";
 import { Diff } from "@/diff/Diff";
+import { useDiffKey } from "@/diff/useDiffKey";
 import { Group } from "@/group/Group";
 import { HitBar } from "@/hits/HitBar";
 import { Info } from "@/info/Info";
@@ -12,6 +13,7 @@ import { SelectionComment } from "@/notes/SelectionComment";
 import { Strip } from "@/notes/Strip";
 import { useNotes } from "@/notes/useNotes";
 import { Tokens } from "@/tokens/Tokens";
+import { useBesideKey } from "@/tokens/useBeside";
 import { Notice, ErrorNotice } from "@/parts/Notice";
 import { Tabs } from "@/parts/Tabs";
 import { useLate } from "@/parts/useLate";
@@ -37,6 +39,8 @@ export function Reader() {
   const [{ rollout: id }] = useViewState();
   const rollout = useRollout(id, hintsOfLink());
   const isLate = useLate(id !== null && rollout.isFetching && (rollout.isPlaceholderData || !rollout.data));
+  useDiffKey();
+  useBesideKey();
   if (id === null) return <Notice title="No rollout is chosen">Choose a row, or press j.</Notice>;
   if (rollout.error && !rollout.data) {
     const { error } = rollout;

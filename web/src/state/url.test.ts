@@ -24,6 +24,9 @@ describe("the state in the URL", () => {
       series: "data_source",
       against: ["/data/other"],
       heat: "entropy",
+      token: "8d0fb2a1.412",
+      beside: true,
+      inline: true,
       follow: true,
     };
     expect(parse(format(state))).toEqual(state);

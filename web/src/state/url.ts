@@ -43,6 +43,12 @@ export interface ViewState {
   against: string[];
   /** What colours the tokens. */
   heat: string;
+  /** The token that is looked at, with the beginning of its rollout's id: `8d0fb2a1.412`. */
+  token: string | null;
+  /** The chat stands beside the tokens. */
+  beside: boolean;
+  /** The diff in one column. */
+  inline: boolean;
   /** New rows are shown as they come. */
   follow: boolean;
 }
@@ -65,6 +71,9 @@ export const INITIAL: ViewState = {
   series: null,
   against: [],
   heat: "logprob",
+  token: null,
+  beside: false,
+  inline: false,
   follow: false,
 };
 
@@ -117,6 +126,9 @@ export function parse(search: string): ViewState {
     series: params.get("series"),
     against: params.getAll("against"),
     heat: params.get("heat") ?? INITIAL.heat,
+    token: params.get("t"),
+    beside: params.get("beside") === "1",
+    inline: params.get("inline") === "1",
     follow: params.get("follow") === "1",
   };
 }
@@ -143,6 +155,9 @@ export function format(state: ViewState): string {
   put("series", state.series);
   for (const place of state.against) put("against", place);
   put("heat", state.heat, INITIAL.heat);
+  put("t", state.token);
+  put("beside", state.beside ? "1" : null);
+  put("inline", state.inline ? "1" : null);
   put("follow", state.follow ? "1" : null);
   const text = params.toString();
   return text === "" ? "" : `?${text}`;

@@ -59,6 +59,8 @@ pub(crate) struct Serving {
     pub(crate) data: PathBuf,
     pub(crate) log_level: LevelFilter,
     pub(crate) server: rollyard_server::Settings,
+    /// The folder of a model; its tokenizer is loaded when it is needed.
+    pub(crate) tokenizer: Option<PathBuf>,
     /// Where rollouts are kept, if anywhere.
     pub(crate) archive: Option<ArchiveSettings>,
     /// The knobs that were given; the default run keeps its own where none was.
@@ -83,6 +85,7 @@ impl Serving {
             data: PathBuf::from(picked.text("data")?),
             log_level: picked.log_level()?,
             archive: picked.archive()?,
+            tokenizer: picked.folder("tokenizer")?,
             server,
             knobs,
             resolved: picked.0,

@@ -174,6 +174,12 @@ pub(crate) fn settings() -> Vec<Setting> {
             "Folder for the index of files that are viewed; rollyard in the user's cache folder if not set",
         ),
         server(
+            "tokenizer",
+            "DIR",
+            Value::Null,
+            "Folder of a model whose tokenizer says what text the tokens of viewed rollouts are",
+        ),
+        server(
             "grader_url",
             "URL",
             json!([]),

@@ -67,6 +67,39 @@ impl Row {
 }
 
 #[test]
+fn texts_of_tokens_together_are_the_text() {
+    let text = "Sum: 12 + 30 = 42.\n\nWell, that is naïve — 中文 ok";
+    for Fixture { name, encoder, .. } in FIXTURES.iter() {
+        let ids = encoder.encode(text).unwrap();
+        let texts = encoder.texts(&ids).unwrap();
+        assert_eq!(texts.len(), ids.len(), "{name}");
+        let mut bytes = Vec::new();
+        for part in &texts {
+            let mut rest = part.as_str();
+            while let Some((plain, after)) = rest.split_once("\\x") {
+                bytes.extend_from_slice(plain.as_bytes());
+                bytes.push(u8::from_str_radix(&after[..2], 16).unwrap());
+                rest = &after[2..];
+            }
+            bytes.extend_from_slice(rest.as_bytes());
+        }
+        assert_eq!(String::from_utf8(bytes).unwrap().trim_start(), text, "{name}: {texts:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_character_are_seen_as_bytes() {
+    for Fixture { name, encoder, .. } in FIXTURES.iter() {
+        // Rare enough that no vocabulary of these has it whole.
+        let ids = encoder.encode("𓀀").unwrap();
+        let texts = encoder.texts(&ids).unwrap();
+        assert!(texts.concat().contains("\\xF0"), "{name}: {texts:?}");
+        assert!(!texts.concat().contains('\u{fffd}'), "{name}: {texts:?}");
+        assert_eq!(encoder.texts(&[u32::MAX]).unwrap(), [""], "{name}");
+    }
+}
+
+#[test]
 fn ids_are_those_of_the_python_package() {
     for Fixture { name, encoder, .. } in FIXTURES.iter() {
         let rows = std::fs::read_to_string(folder(name).join("encodings.jsonl")).unwrap();

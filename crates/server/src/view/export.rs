@@ -1,6 +1,7 @@
 //! Rows to take along: as they stand in their files, or their summary.
 
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Params, blocking, words};
+use super::bundle;
 use super::indexing::View;
 use super::rows::choice;
 use super::samples::sample;
@@ -37,7 +39,7 @@ const PIECE_BYTES: usize = 256 << 10;
 const PARQUET_BYTES_MAX: usize = 512 << 20;
 
 /// Pieces that may wait for a slow reader.
-const WAITING_MAX: usize = 4;
+pub(super) const WAITING_MAX: usize = 4;
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -49,6 +51,8 @@ enum Format {
     Csv,
     /// The rollouts in the archive's schema, up to 512 MB of them.
     Parquet,
+    /// One page that works without a server, with up to 2,000 rollouts or 100 MB of them.
+    Html,
 }
 
 #[derive(Default, Deserialize, IntoParams)]
@@ -58,7 +62,7 @@ struct ExportAsked {
     filter: String,
     /// As in `rows`.
     sort: String,
-    /// Of CSV; all of the catalog if left out.
+    /// Of CSV, all of the catalog if left out; of the list in HTML, the usual ones if left out.
     columns: String,
     #[param(inline)]
     format: Format,
@@ -67,13 +71,21 @@ struct ExportAsked {
 /// All rows of a filter, as a file. A row that cannot be read any longer breaks the download off.
 #[utoipa::path(get, path = "/{view}/export", tag = "view", params(("view" = String, Path), ExportAsked),
     responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>), (status = 400, body = ErrorAnswer)))]
-async fn export(OfView(view): OfView, Params(asked): Params<ExportAsked>) -> Result<Response, ApiError> {
+async fn export(
+    State(app): State<App>,
+    OfView(view): OfView,
+    Params(asked): Params<ExportAsked>,
+) -> Result<Response, ApiError> {
     let (chosen, choice) = (Arc::clone(&view), choice(&asked.filter, &asked.sort));
     let rows = blocking(move || Ok(chosen.query.rows(&choice)?)).await?;
     if matches!(asked.format, Format::Parquet) {
         return blocking(move || parquet_file(&view, &rows)).await;
     }
     let columns = words(&asked.columns);
+    if matches!(asked.format, Format::Html) {
+        let wanted = bundle::Wanted { filter: asked.filter, columns };
+        return blocking(move || bundle::file(&app, &view, &rows, wanted)).await;
+    }
     let (sender, pieces) = mpsc::channel(WAITING_MAX);
     let tasks = view.tasks.clone();
     tasks.spawn_blocking(move || {
@@ -94,7 +106,7 @@ async fn export(OfView(view): OfView, Params(asked): Params<ExportAsked>) -> Res
     Ok((headers(kind, name), Body::from_stream(ReceiverStream::new(pieces))).into_response())
 }
 
-fn headers(kind: &str, name: &str) -> [(header::HeaderName, String); 2] {
+pub(super) fn headers(kind: &str, name: &str) -> [(header::HeaderName, String); 2] {
     let disposition = format!("attachment; filename=\"{name}\"");
     [(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)]
 }
@@ -122,7 +134,7 @@ fn parquet_file(view: &View, rows: &[RowNo]) -> Result<Response, ApiError> {
     Ok((headers("application/vnd.apache.parquet", "rollouts.parquet"), file).into_response())
 }
 
-type Pieces = mpsc::Sender<io::Result<Bytes>>;
+pub(super) type Pieces = mpsc::Sender<io::Result<Bytes>>;
 
 /// Gathers lines to pieces of a size that is worth a packet.
 struct Pack<'a> {

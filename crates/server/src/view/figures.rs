@@ -1,7 +1,7 @@
-//! Figures of a filter: how often which value, and the curves over the steps.
+//! Figures of a filter: how often which value, how numbers are spread, and the curves over the steps.
 
 use axum::Json;
-use rollyard_store::query::StepPoint;
+use rollyard_store::query::{Bin, QueryError, StepPoint};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -14,7 +14,7 @@ use crate::App;
 use crate::error::{ApiError, ErrorAnswer};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(facets)).routes(routes!(steps))
+    OpenApiRouter::new().routes(routes!(facets)).routes(routes!(histogram)).routes(routes!(steps))
 }
 
 const VALUES_MAX: usize = 1_000;
@@ -81,6 +81,86 @@ async fn facets(
             range: facet.range.map(|(low, high)| [low, high]),
         });
         Ok(Json(answers.collect()))
+    })
+    .await
+}
+
+const BINS_MAX: usize = 200;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+struct HistogramAsked {
+    filter: String,
+    /// A column of numbers, or an extra; reward if left out.
+    field: String,
+    /// 1 to 200; 40 if left out.
+    bins: usize,
+}
+
+impl Default for HistogramAsked {
+    fn default() -> Self {
+        Self { filter: String::new(), field: "reward".to_owned(), bins: 40 }
+    }
+}
+
+/// `n`, `nulls` and `not_numbers` together are all rows that the filter lets through.
+#[derive(Serialize, ToSchema)]
+struct HistogramAnswer {
+    field: String,
+    /// Numbers, all of which are in the bins.
+    n: u64,
+    /// Rows that do not have the field.
+    nulls: u64,
+    /// Values that are text or infinite, which an extra may be.
+    not_numbers: u64,
+    min: Option<f64>,
+    max: Option<f64>,
+    mean: Option<f64>,
+    /// Of the same width each; one if all numbers are the same, and one for each whole number where those are few.
+    bins: Vec<BinAnswer>,
+}
+
+/// Numbers from `from` up to and without `to`; the last bin has `to` too.
+#[derive(Serialize, ToSchema)]
+struct BinAnswer {
+    from: f64,
+    to: f64,
+    count: u64,
+}
+
+/// How the numbers of a column or an extra are spread among the rows of a filter.
+#[utoipa::path(get, path = "/{view}/histogram", tag = "view", params(("view" = String, Path), HistogramAsked),
+    responses((status = 200, body = HistogramAnswer), (status = 400, body = ErrorAnswer)))]
+async fn histogram(
+    OfView(view): OfView,
+    Params(asked): Params<HistogramAsked>,
+) -> Result<Json<HistogramAnswer>, ApiError> {
+    if !(1..=BINS_MAX).contains(&asked.bins) {
+        return Err(ApiError::wrong_field("bins", asked.bins, &format!("1 to {BINS_MAX}")));
+    }
+    blocking(move || {
+        view.query.check(&asked.filter)?;
+        // The filter is in order, so a mistake that is left is about the field.
+        let told =
+            view.query.histogram(&asked.filter, &asked.field, asked.bins).map_err(|error| match error {
+                QueryError::Mistake(mistake) => {
+                    let field = Some("field".to_owned());
+                    ApiError { field, ..ApiError::bad("wrong_field", format!("field \"field\": {mistake}")) }
+                }
+                other => other.into(),
+            })?;
+        let bins = told.bins.into_iter().map(|Bin { from, to, count }| BinAnswer { from, to, count });
+        Ok(Json(HistogramAnswer {
+            field: told.field,
+            n: told.n,
+            nulls: told.nulls,
+            not_numbers: told.not_numbers,
+            min: told.min,
+            max: told.max,
+            mean: told.mean,
+            bins: bins.collect(),
+        }))
     })
     .await
 }

@@ -2,7 +2,7 @@
 //!
 //! There is one job for a view at any time; whoever wants the catalog fresh joins it.
 
-use rollyard_store::catalog::{Catalog, Health, Progress};
+use rollyard_store::catalog::{Catalog, Progress};
 use rollyard_store::query::Query;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +26,6 @@ pub(crate) struct View {
     /// Set when nobody wants the view any longer.
     cancelled: Arc<AtomicBool>,
     pub(super) following: Mutex<Following>,
-    /// As of so many rows of a revision: counting it anew takes a while.
-    health: Mutex<Option<(Mark, Health)>>,
     pub(super) stopping: CancellationToken,
     pub(super) tasks: TaskTracker,
 }
@@ -101,7 +99,6 @@ impl View {
             indexing: watch::Sender::new(nothing),
             cancelled: Arc::default(),
             following: Mutex::default(),
-            health: Mutex::default(),
             stopping,
             tasks,
         }
@@ -184,20 +181,6 @@ impl View {
     /// Reads the catalog.
     pub(super) fn mark(&self) -> Result<Mark, ApiError> {
         super::summary::mark(&self.catalog().connect()?)
-    }
-
-    /// What is wrong with the rollouts, counted once for each state of the catalog. Reads the catalog.
-    pub(super) fn health(&self) -> Result<Health, ApiError> {
-        let mark = self.mark()?;
-        let mut counted = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, health)) = &*counted
-            && *at == mark
-        {
-            return Ok(health.clone());
-        }
-        let health = self.catalog().health()?;
-        *counted = Some((mark, health.clone()));
-        Ok(health)
     }
 }
 

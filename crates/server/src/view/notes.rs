@@ -27,7 +27,7 @@ use crate::body::Fields;
 use crate::error::{ApiError, ErrorAnswer};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(take_back))
+    OpenApiRouter::new().routes(routes!(list, add)).routes(routes!(of)).routes(routes!(take_back))
 }
 
 #[derive(Debug)]
@@ -272,6 +272,80 @@ async fn add(
     let views = Arc::clone(&app.views);
     let kept = blocking(move || views.notes.add(note)).await?;
     Ok((StatusCode::CREATED, Json(kept)))
+}
+
+/// Rollouts of one question.
+const IDS_MAX: usize = 1_000;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct MarksAsked {
+    /// Whole ids, at most 1,000.
+    ids: Vec<String>,
+}
+
+/// What was said of a rollout, in short.
+#[derive(Debug, Default, Serialize, ToSchema)]
+struct Marks {
+    /// The latest.
+    verdict: Option<String>,
+    /// Each once, in the order in which they were given.
+    tags: Vec<String>,
+    /// How many.
+    comments: u64,
+    /// The latest score by each metric, whoever gave it.
+    #[schema(value_type = HashMap<String, Object>)]
+    grades: BTreeMap<String, Value>,
+}
+
+impl Marks {
+    fn hear(&mut self, note: &Value) {
+        let text = |field: &str| note.get(field).and_then(Value::as_str).map(str::to_owned);
+        match text("kind").as_deref() {
+            Some("verdict") => self.verdict = text("verdict"),
+            Some("tag") => self.tags.extend(text("tag").filter(|tag| !self.tags.contains(tag))),
+            Some("comment") => self.comments += 1,
+            Some("grade") => {
+                let score = note.get("score").cloned().unwrap_or_default();
+                self.grades.extend(text("metric").map(|metric| (metric, score)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What was said of many rollouts, in short: those of which something was, by id.
+#[utoipa::path(post, path = "/annotations/of", tag = "view", request_body = MarksAsked,
+    responses((status = 200, body = HashMap<String, Marks>), (status = 400, body = ErrorAnswer)))]
+async fn of(
+    State(app): State<App>,
+    Fields(asked): Fields<MarksAsked>,
+) -> Result<Json<BTreeMap<String, Marks>>, ApiError> {
+    if asked.ids.len() > IDS_MAX {
+        let expected = format!("at most {IDS_MAX} ids; ask for the others in another call");
+        return Err(ApiError::wrong_field("ids", format_args!("a list of {}", asked.ids.len()), &expected));
+    }
+    if let Some(wrong) = asked.ids.iter().find(|id| parse_id(id).is_none()) {
+        let expected = "whole ids, 32 hexadecimal digits each";
+        return Err(ApiError::wrong_field("ids", format_args!("{wrong:?} among others"), expected));
+    }
+    let views = Arc::clone(&app.views);
+    blocking(move || {
+        views.notes.file.ask(|said| {
+            let mut marks: BTreeMap<String, Marks> = BTreeMap::new();
+            for asked in &asked.ids {
+                let numbers = said.by_rollout.get(&asked.to_ascii_lowercase()).into_iter().flatten();
+                let mut notes = numbers.filter_map(|number| said.notes.get(number)).peekable();
+                if notes.peek().is_some() {
+                    let mut found = Marks::default();
+                    notes.for_each(|note| found.hear(note));
+                    marks.insert(asked.clone(), found);
+                }
+            }
+            Json(marks)
+        })
+    })
+    .await
 }
 
 #[derive(Serialize, ToSchema)]

@@ -134,7 +134,7 @@ async fn describe(view: Arc<View>) -> Result<Json<ViewAnswer>, ApiError> {
     blocking(move || {
         let indexing = IndexingAnswer::from(&view.state());
         let connection = view.catalog().connect()?;
-        let health = if indexing.done { Some(view.health()?.into()) } else { None };
+        let health = if indexing.done { Some(view.catalog().health()?.into()) } else { None };
         let columns = COLUMNS.iter().map(|column| ColumnAnswer {
             name: column.name,
             kind: kind_name(column.kind),

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use rollyard_core::ids::RunName;
 use rollyard_store::archive::{ArchiveSettings, Format};
 use rollyard_store::places::{Places, Roots};
+use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::ApiError;
@@ -16,19 +17,24 @@ use crate::settings::Settings;
 pub(super) struct Reach {
     /// Folders and buckets, as they were named.
     pub(super) roots: Vec<String>,
+    /// Where the example run is written to when somebody asks for it. It may be shown, but is no root to browse.
+    pub(super) example: PathBuf,
     archive: Option<ArchiveSettings>,
 }
 
 impl Reach {
-    pub(super) fn new(settings: &Settings, archive: Option<ArchiveSettings>) -> Self {
+    pub(super) fn new(settings: &Settings, archive: Option<ArchiveSettings>, example: &Path) -> Self {
         let folders = settings.roots.iter().map(|root| root.display().to_string());
         let archived = archive.as_ref().map(|archive| archive.place.clone());
         let roots = folders.chain(settings.buckets.iter().cloned()).chain(archived).collect();
-        Self { roots, archive }
+        // A server may be told its data folder from where it stands; links have to work from everywhere.
+        let example = std::path::absolute(example).unwrap_or_else(|_| example.to_owned());
+        Self { roots, example, archive }
     }
 
     pub(super) fn places(&self) -> Places {
-        Places::new(Roots::Only(self.roots.clone()))
+        let example = self.example.display().to_string();
+        Places::new(Roots::Only(self.roots.iter().cloned().chain([example]).collect()))
     }
 
     pub(super) fn has_archive(&self) -> bool {
@@ -84,7 +90,7 @@ mod tests {
     fn a_run_is_looked_for_in_the_archive_only() {
         let archive = ArchiveSettings::new("/arch/");
         let parquet = ArchiveSettings { formats: vec![Format::Parquet], ..archive.clone() };
-        let reach = |archive| Reach::new(&Settings::default(), archive);
+        let reach = |archive| Reach::new(&Settings::default(), archive, Path::new("/data/example"));
         let archived = reach(Some(archive));
         assert_eq!(archived.resolve("yard://exp-1").unwrap(), "/arch/exp-1");
         assert_eq!(reach(Some(parquet)).resolve("yard://exp-1").unwrap(), "/arch/rollouts/run=exp-1");

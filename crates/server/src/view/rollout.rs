@@ -17,10 +17,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Params, blocking};
+use super::detected::{DetectionAnswer, detections};
 use super::indexing::View;
 use super::rows::{check_limit, page};
+use super::series::Series;
 use super::shelf::OfView;
 use super::summary::{Source, Summary, ids_like, parse_id, sources_of, summary};
+use super::tokens::texts as texts_by_tokenizer;
 use crate::App;
 use crate::error::{ApiError, ErrorAnswer, Hint};
 
@@ -39,7 +42,7 @@ const PREFIX_MIN: usize = 8;
 const NEAREST: u64 = 10;
 
 #[derive(Serialize, ToSchema)]
-struct RolloutAnswer {
+pub(super) struct RolloutAnswer {
     id: String,
     /// Each with at least `role` and `content`, whatever the file's format was.
     #[schema(value_type = Vec<Object>)]
@@ -52,7 +55,7 @@ struct RolloutAnswer {
     timestamp: Option<Value>,
     /// Every other field of the row.
     #[schema(value_type = Object)]
-    rest: Map<String, Value>,
+    pub(super) rest: Map<String, Value>,
     /// What the catalog knows of it, by column.
     #[schema(value_type = Object)]
     summary: Map<String, Value>,
@@ -66,6 +69,8 @@ struct RolloutAnswer {
     siblings: u64,
     /// Why the row cannot be read; `raw` has its bytes.
     problem: Option<String>,
+    /// Signs that its reward was not won by the task, each a hint to look.
+    detections: Vec<DetectionAnswer>,
     /// What people and models said of it here.
     #[schema(value_type = Vec<Object>)]
     annotations: Vec<Value>,
@@ -187,34 +192,41 @@ async fn show(
 ) -> Result<Json<RolloutAnswer>, ApiError> {
     blocking(move || {
         let found = find_row(&view, &id, &hints)?;
-        let body = view.catalog().body(found.row)?;
-        let (rollout, unread) = match body.rollout() {
-            Ok(rollout) => (rollout, None),
-            Err(problem) => (Default::default(), Some(problem)),
-        };
-        let pieces = body.pieces().unwrap_or_default();
-        let siblings = siblings(&view, &found)?;
-        let copies = sources_of(&view.catalog().connect()?, &found.id)?;
-        let annotations = app.views.notes.of(&found.id)?;
-        let grades = rollout.rest.get("grades").cloned().unwrap_or_default();
-        Ok(Json(RolloutAnswer {
-            messages: rollout.messages,
-            pieces: pieces.into_iter().map(PieceAnswer::from).collect(),
-            attributes: rollout.attributes,
-            timestamp: rollout.timestamp,
-            rest: rollout.rest,
-            summary: found.columns,
-            extra: found.extra,
-            source: found.source,
-            copies,
-            siblings,
-            problem: found.problem.or(unread),
-            annotations,
-            grades,
-            id: found.id,
-        }))
+        Ok(Json(answer(&app, &view, found)?))
     })
     .await
+}
+
+/// All there is to say of a rollout. Reads its body.
+pub(super) fn answer(app: &App, view: &View, found: Summary) -> Result<RolloutAnswer, ApiError> {
+    let body = view.catalog().body(found.row)?;
+    let (rollout, unread) = match body.rollout() {
+        Ok(rollout) => (rollout, None),
+        Err(problem) => (Default::default(), Some(problem)),
+    };
+    let pieces = body.pieces().unwrap_or_default();
+    let siblings = siblings(view, &found)?;
+    let detections = detections(&body, &found, siblings);
+    let copies = sources_of(&view.catalog().connect()?, &found.id)?;
+    let annotations = app.views.notes.of(&found.id)?;
+    let grades = rollout.rest.get("grades").cloned().unwrap_or_default();
+    Ok(RolloutAnswer {
+        messages: rollout.messages,
+        pieces: pieces.into_iter().map(PieceAnswer::from).collect(),
+        attributes: rollout.attributes,
+        timestamp: rollout.timestamp,
+        rest: rollout.rest,
+        summary: found.columns,
+        extra: found.extra,
+        source: found.source,
+        copies,
+        siblings,
+        problem: found.problem.or(unread),
+        detections,
+        annotations,
+        grades,
+        id: found.id,
+    })
 }
 
 /// The bytes of a row, exactly as they stand in the file.
@@ -235,6 +247,9 @@ async fn raw(OfView(view): OfView, Path((_, id)): Path<(String, String)>) -> Res
 #[derive(Serialize, ToSchema)]
 struct TokensAnswer {
     tokens: Vec<i32>,
+    /// What each token adds to the text: as the row says, else by the tokenizer that the server was given. Bytes that
+    /// are no whole character are written as `\xE2`.
+    texts: Option<Vec<String>>,
     /// So many of them are the prompt's; the arrays below are about the others.
     prompt_len: usize,
     /// Null where it is not a number.
@@ -244,14 +259,21 @@ struct TokensAnswer {
     /// The weights that sampled each token, where anybody knows.
     versions: Option<Vec<i32>>,
     token_rewards: Option<Vec<f32>>,
+    /// Of each token's distribution, where the row has them. Null where it is not a number.
+    entropies: Option<Vec<Option<f64>>>,
+    /// Of each token, where the row has them; one of the whole rollout is among its columns.
+    advantages: Option<Vec<Option<f64>>>,
     /// As sampled, and not made from text again.
     exact: bool,
+    /// What the row has for its tokens but cannot be shown, and why.
+    problems: Vec<String>,
 }
 
-/// Token ids, log-probs, mask and versions, where the row has them.
+/// Token ids, log-probs, mask, versions, entropies, advantages and texts, where the row has them.
 #[utoipa::path(get, path = "/{view}/rollouts/{id}/tokens", tag = "view", params(("view" = String, Path), ("id" = String, Path)),
     responses((status = 200, body = TokensAnswer), (status = 404, body = ErrorAnswer), (status = 422, body = ErrorAnswer)))]
 async fn tokens(
+    State(app): State<App>,
     OfView(view): OfView,
     Path((_, id)): Path<(String, String)>,
 ) -> Result<Json<TokensAnswer>, ApiError> {
@@ -268,6 +290,8 @@ async fn tokens(
         })?;
         let versions: Vec<i32> = rollout.versions().values().collect();
         let rewards: Vec<f32> = rollout.token_rewards().values().collect();
+        let Series { entropies, advantages, texts, problems } =
+            Series::of(&body, rollout.tokens().len(), rollout.prompt_len());
         Ok(Json(TokensAnswer {
             tokens: rollout.tokens().to_vec(),
             prompt_len: rollout.prompt_len(),
@@ -275,7 +299,11 @@ async fn tokens(
             mask: rollout.sampled().values().collect(),
             versions: versions.iter().any(|version| *version != NO_VERSION).then_some(versions),
             token_rewards: rewards.iter().any(|reward| *reward != 0.0).then_some(rewards),
+            entropies,
+            advantages,
+            texts: texts.or_else(|| texts_by_tokenizer(&app, &rollout)),
             exact: rollout.is_exact(),
+            problems,
         }))
     })
     .await

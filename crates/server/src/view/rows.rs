@@ -95,6 +95,17 @@ pub(super) fn choice(filter: &str, sort: &str) -> Choice {
     Choice { filter: filter.trim().to_owned(), sort: sorts.collect() }
 }
 
+/// Of what is no row, and so has names of its own to sort by.
+pub(super) fn check_sort(choice: &Choice, known: &[&str]) -> Result<(), ApiError> {
+    match choice.sort.iter().find(|by| !known.contains(&by.field.as_str())) {
+        None => Ok(()),
+        Some(by) => {
+            let expected = format!("one of {}, with a minus for descending", known.join(", "));
+            Err(ApiError::wrong_field("sort", format_args!("{:?}", by.field), &expected))
+        }
+    }
+}
+
 /// Reads the catalog.
 pub(super) fn page(
     view: &View,

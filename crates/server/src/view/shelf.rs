@@ -73,7 +73,7 @@ struct Shelved {
 impl Views {
     pub(crate) fn new(runs: &Runs, settings: Arc<Settings>, stopping: CancellationToken) -> Arc<Self> {
         let dir = runs.dir().join("view");
-        let reach = Reach::new(&settings, runs.archive().cloned());
+        let reach = Reach::new(&settings, runs.archive().cloned(), &dir.join("example"));
         Arc::new(Self {
             places: reach.places(),
             reach,

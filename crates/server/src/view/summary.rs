@@ -20,7 +20,7 @@ pub(super) struct Source {
     /// From 1.
     line: i64,
     offset: i64,
-    length: i64,
+    pub(super) length: i64,
 }
 
 /// All that the catalog says of one row.
@@ -55,12 +55,11 @@ pub(super) fn mark(connection: &Connection) -> Result<Mark, ApiError> {
 }
 
 pub(super) fn summary(connection: &Connection, row: RowNo) -> Result<Option<Summary>, ApiError> {
-    let columns: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
     let sql = format!(
         "SELECT rows.row, rows.id, sources.url, rows.line, rows.offset, rows.length, extras.extra, problems.problem, {} \
          FROM rows JOIN sources USING (source) LEFT JOIN extras ON extras.row = rows.row \
          LEFT JOIN problems ON problems.row = rows.row WHERE rows.row = ?1",
-        columns.iter().map(|name| format!("rows.{name}")).collect::<Vec<_>>().join(", ")
+        COLUMNS.iter().map(|column| column.sql("rows")).collect::<Vec<_>>().join(", ")
     );
     Ok(connection.prepare_cached(&sql)?.query_row([row.0], read_summary).optional()?)
 }

@@ -1,5 +1,6 @@
 //! What is wrong with the rollouts of a catalog, in numbers.
 
+use super::counts::Counts;
 use super::{Catalog, CatalogError};
 
 /// What is wrong with the rollouts of a catalog, in numbers.
@@ -26,34 +27,24 @@ pub struct Health {
 pub(super) fn health(catalog: &Catalog) -> Result<Health, CatalogError> {
     let read = || -> rusqlite::Result<Health> {
         let connection = super::home::read_only(&catalog.path)?;
-        let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|number| number as u64);
-        let mut health = connection.query_row(
-            "SELECT count(*), coalesce(sum(bad), 0), coalesce(sum(copy), 0),
-               coalesce(sum(unclosed AND NOT copy), 0), coalesce(sum(truncated AND NOT copy), 0),
-               coalesce(sum(odd AND NOT copy), 0) FROM rows",
-            [],
-            |row| {
-                Ok(Health {
-                    rows: number(row, 0)?,
-                    bad_rows: number(row, 1)?,
-                    copies: number(row, 2)?,
-                    unclosed: number(row, 3)?,
-                    truncated: number(row, 4)?,
-                    odd: number(row, 5)?,
-                    ..Health::default()
-                })
-            },
-        )?;
-        (health.groups, health.dead_groups) = connection.query_row(
-            "SELECT count(*), coalesce(sum(rewarded > 1 AND low = high), 0) FROM
-               (SELECT count(reward) AS rewarded, min(reward) AS low, max(reward) AS high FROM rows
-                WHERE bad = 0 AND copy = 0 GROUP BY group_id)",
-            [],
-            |row| Ok((number(row, 0)?, number(row, 1)?)),
-        )?;
+        let counts = Counts::read(&connection)?;
+        // While rows come in, nobody has counted the groups yet.
+        let (groups, dead_groups) = counts.groups.map_or_else(|| Counts::groups(&connection), Ok)?;
+        let Counts { rows, bad_rows, copies, unclosed, truncated, odd, .. } = counts;
+        let mut health = Health {
+            rows,
+            bad_rows,
+            copies,
+            unclosed,
+            truncated,
+            odd,
+            dead_groups,
+            groups,
+            ..Health::default()
+        };
         health.half_written =
             connection.query_row("SELECT count(*) FROM sources WHERE pending_bytes > 0", [], |row| {
-                number(row, 0)
+                row.get::<_, i64>(0).map(i64::unsigned_abs)
             })?;
         let mut unread =
             connection.prepare("SELECT url, problem FROM sources WHERE problem IS NOT NULL ORDER BY url")?;

@@ -7,9 +7,11 @@
 //! Two processes may index the same place: the second waits for the first and finds nothing left to do.
 //!
 //! A refresh in order: `home` has the file and its lock, `plan` compares the files with what is known of them,
-//! `pipeline` reads (`lines`, `whole`) and summarises on all cores, `writer` puts the rows in. `read` gives bodies and connections.
+//! `pipeline` reads (`lines`, `whole`) and summarises on all cores, `writer` puts the rows in and
+//! `counts` what they come to. `read` gives bodies and connections.
 
 pub mod columns;
+pub(crate) mod counts;
 mod error;
 mod fates;
 mod health;
@@ -28,6 +30,8 @@ mod writer;
 pub use error::CatalogError;
 pub use health::Health;
 pub use progress::Progress;
+#[cfg(test)]
+pub(crate) use read::columns as columns_of_view;
 
 use crate::places::Places;
 use crate::records::Body;

@@ -173,8 +173,7 @@ pub(super) fn connect(catalog: &Catalog) -> Result<Connection, CatalogError> {
 /// Everything that takes a look elsewhere is an expression of its own, which SQLite only works out when it is asked
 /// for: a view over one table is folded into the query.
 fn views() -> String {
-    let columns: Vec<_> = COLUMNS.iter().map(|column| format!("r.{}", column.name)).collect();
-    let columns = columns.join(", ");
+    let columns = columns();
     let shared = format!(
         "SELECT r.row AS row, {columns}, lower(hex(r.id)) AS id,
            (SELECT s.url FROM sources s WHERE s.source = r.source) AS source_file, r.line AS line,
@@ -189,6 +188,12 @@ fn views() -> String {
            r.length AS length, p.problem AS problem
            FROM main.rows r JOIN main.sources s USING (source) LEFT JOIN main.problems p USING (row) WHERE r.bad = 1;"
     )
+}
+
+/// Every column of a row `r`, under its name.
+pub(crate) fn columns() -> String {
+    let columns = COLUMNS.iter().map(|column| format!("{} AS {}", column.sql("r"), column.name));
+    columns.collect::<Vec<_>>().join(", ")
 }
 
 /// One side of the conversation.

@@ -91,6 +91,7 @@ fn index(
     if !plan.jobs.is_empty() {
         writer::tell_fates(connection).map_err(&sqlite)?;
     }
+    writer.settle().map_err(&sqlite)?;
     Ok(writer.progress)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! So a crash leaves a catalog that knows less than the files, never one that is wrong about them.
 
+use super::counts::{Counts, Gathered};
 use super::fates;
 use super::pipeline::{Found, Part};
 use super::plan::{self, Job, Plan};
@@ -53,6 +54,9 @@ pub(crate) struct Writer<'c> {
     has_committed: bool,
     /// Of the job that is being written.
     current: Option<Current>,
+    counts: Counts,
+    /// Of the rows since the last commit.
+    groups: Gathered,
     pub progress: Progress,
 }
 
@@ -66,7 +70,8 @@ struct Current {
 }
 
 const INSERT: &str = "INSERT INTO rows VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-  ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39)";
+  ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39,
+  ?40, ?41, ?42)";
 
 impl<'c> Writer<'c> {
     pub(crate) fn new(
@@ -86,23 +91,21 @@ impl<'c> Writer<'c> {
             let ids = select.query_map([], |row| row.get(0).map(u128::from_be_bytes))?;
             Ids::Loaded(ids.collect::<rusqlite::Result<_>>()?)
         };
-        let count = |what: &str| -> rusqlite::Result<i64> {
-            connection.query_row(&format!("SELECT {what} FROM rows"), [], |row| row.get(0))
-        };
-        let progress = Progress {
-            rows: count("count(*)")? as u64,
-            bad_rows: count("coalesce(sum(bad), 0)")? as u64,
-            ..Progress::default()
-        };
+        let last: i64 =
+            connection.query_row("SELECT coalesce(max(row), 0) FROM rows", [], |row| row.get(0))?;
+        let counts = Counts::read(connection)?;
+        let progress = Progress { rows: counts.rows, bad_rows: counts.bad_rows, ..Progress::default() };
         Ok(Self {
             connection,
             places,
             ids,
-            next_row: count("coalesce(max(row), 0)")? + 1,
+            next_row: last + 1,
             since_commit: 0,
             begun: None,
             has_committed: false,
             current: None,
+            counts,
+            groups: Gathered::default(),
             progress,
         })
     }
@@ -210,6 +213,9 @@ impl<'c> Writer<'c> {
             s.tokens,
             s.repetition,
             s.unclosed,
+            s.leak,
+            s.tampering,
+            s.format_only,
             s.odd,
             s.time,
             s.prompt_hash,
@@ -236,6 +242,10 @@ impl<'c> Writer<'c> {
             self.progress.bad_rows += 1;
         }
         self.progress.rows += 1;
+        self.counts.add(found, is_copy);
+        if !is_bad && !is_copy {
+            self.groups.add(found);
+        }
         Ok(())
     }
 
@@ -265,8 +275,20 @@ impl<'c> Writer<'c> {
         if let Some(current) = &self.current {
             sources::reach(self.connection, current.source, &current.reached)?;
         }
+        self.groups.flush(self.connection)?;
+        self.counts.write(self.connection)?;
         self.connection.execute_batch("COMMIT")?;
         (self.begun, self.has_committed, self.since_commit) = (None, true, 0);
+        Ok(())
+    }
+
+    /// Counts the groups, when all rows are there.
+    pub(crate) fn settle(&mut self) -> rusqlite::Result<()> {
+        if self.counts.groups.is_none() {
+            self.begin()?;
+            self.counts.groups = Some(Counts::groups(self.connection)?);
+            self.commit()?;
+        }
         Ok(())
     }
 }
@@ -321,6 +343,7 @@ pub(crate) fn clear(connection: &Connection, plan: &Plan) -> rusqlite::Result<()
     connection.execute_batch(
         "UPDATE facts SET value = min(value, coalesce((SELECT max(row) FROM rows), 0)) WHERE name = 'fates_until';",
     )?;
+    Counts::anew(connection)?.write(connection)?;
     revise(connection)?;
     connection.execute_batch("COMMIT")
 }

@@ -3,20 +3,22 @@
 use super::columns::{Table, is_possible, order, plan, sources};
 use super::filter::tree::Source;
 use super::filter::{Fields, Filter, functions};
-use crate::catalog::schema;
+use crate::catalog::{columns_of_view, counts, schema};
 use proptest::prelude::*;
 use rusqlite::{Connection, params_from_iter};
 
-type Row = (Option<i64>, Option<f64>, Option<&'static str>, Option<i64>, Option<&'static str>);
+type Row = (Option<i64>, Option<f64>, Option<&'static str>, Option<i64>, Option<&'static str>, Option<i64>);
 
 fn catalog(rows: &[Row]) -> Connection {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(schema::TABLES).unwrap();
     connection
-        .execute_batch(
-            "CREATE TEMP VIEW rollouts AS SELECT r.*, (SELECT e.extra FROM extras e WHERE e.row = r.row) AS extra
+        .execute_batch(&format!(
+            "CREATE TEMP VIEW rollouts AS SELECT r.row AS row, {}, r.line AS line,
+               (SELECT e.extra FROM extras e WHERE e.row = r.row) AS extra
              FROM main.rows r WHERE bad = 0 AND copy = 0",
-        )
+            columns_of_view()
+        ))
         .unwrap();
     functions::add(&connection).unwrap();
     add(&connection, rows, 1);
@@ -24,12 +26,12 @@ fn catalog(rows: &[Row]) -> Connection {
 }
 
 fn add(connection: &Connection, rows: &[Row], first: i64) {
-    for (row, (int, real, text, flag, extra)) in (first..).zip(rows) {
+    for (row, (int, real, text, flag, extra, chars)) in (first..).zip(rows) {
         connection
             .execute(
-                "INSERT INTO rows (row, step, reward, data_source, validate, group_id, uid, copy, bad, id, source, line,
-                   offset, length) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, x'00', 1, 1, 0, 0)",
-                (row, int, real, text, flag, int.map(|int| int.wrapping_mul(0x0123_4567_89ab)), extra, row % 11 == 10),
+                "INSERT INTO rows (row, step, reward, data_source, validate, group_id, uid, copy, bad, id, source, line, response_chars,
+                   offset, length) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, x'00', 1, 1, ?9, 0, 0)",
+                (row, int, real, text, flag, int.map(|int| int.wrapping_mul(0x0123_4567_89ab)), extra, row % 11 == 10, chars),
             )
             .unwrap();
         if let Some(text) = extra {
@@ -37,6 +39,7 @@ fn add(connection: &Connection, rows: &[Row], first: i64) {
             connection.execute("INSERT INTO extras VALUES (?, ?)", (row, json.to_string())).unwrap();
         }
     }
+    connection.execute_batch(counts::GROUPS_ANEW).unwrap();
 }
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -69,7 +72,8 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
         )
     };
     let flag = prop::option::weighted(0.8, 0..2_i64);
-    prop::collection::vec((int, real, text(), flag, text()), 0..40)
+    let chars = prop::option::weighted(0.8, 0..5_i64);
+    prop::collection::vec((int, real, text(), flag, text(), chars), 0..40)
 }
 
 fn filters() -> impl Strategy<Value = String> {
@@ -93,6 +97,9 @@ fn filters() -> impl Strategy<Value = String> {
         "group_id % step",
         "reward % 3",
         "(step - 1) / validate",
+        "dead_group",
+        "length_ratio",
+        "length_ratio * 3",
     ]);
     let text = prop::sample::select(vec!["data_source", "uid", "note", "attributes.note"]);
     let value = prop::sample::select(vec!["''", "a", "'ab'", "\"é\"", "math/train", "'1'", "2.5"]);
@@ -111,6 +118,8 @@ fn filters() -> impl Strategy<Value = String> {
         1 => number.prop_map(|a| format!("{a} is null")),
         1 => text.prop_map(|a| format!("{a} is not null")),
         1 => Just("validate".to_owned()),
+        1 => Just("dead_group".to_owned()),
+        1 => Just("length_ratio > 1".to_owned()),
         1 => Just("note > 1".to_owned()),
     ];
     leaf.prop_recursive(3, 12, 3, |inner| {
@@ -156,7 +165,8 @@ proptest! {
         let all = Filter::parse("", &fields).unwrap();
         for (source, name) in [
             (Source::Column("step"), "step"), (Source::Column("reward"), "reward"), (Source::Column("uid"), "uid"),
-            (Source::Column("group_id"), "group_id"), (Source::Extra("note".to_owned()), "json_extract(extra, '$.note')"),
+            (Source::Column("group_id"), "group_id"), (Source::Column("dead_group"), "dead_group"),
+            (Source::Column("length_ratio"), "length_ratio"), (Source::Extra("note".to_owned()), "json_extract(extra, '$.note')"),
         ] {
             let mut table = Table::default();
             table.load(&connection, &[source.clone(), Source::Column("data_source")]).unwrap();
@@ -182,7 +192,8 @@ proptest! {
 
 #[test]
 fn a_changed_revision_forgets_what_was_loaded() {
-    let connection = catalog(&[(Some(1), None, None, None, None), (Some(2), None, None, None, None)]);
+    let connection =
+        catalog(&[(Some(1), None, None, None, None, None), (Some(2), None, None, None, None, None)]);
     let step = [Source::Column("step")];
     let mut table = Table::default();
     assert!(table.load(&connection, &step).unwrap());

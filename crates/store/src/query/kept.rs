@@ -3,6 +3,7 @@
 use super::columns::Table;
 use super::filter::tree::Source;
 use super::filter::{Fields, functions};
+use super::groups::Gathered;
 use super::{Query, QueryError, Sort};
 use crate::catalog::CatalogError;
 use crate::catalog::columns::COLUMNS;
@@ -20,7 +21,11 @@ pub(super) struct Shared {
     state: Mutex<State>,
     spare: Mutex<Vec<Connection>>,
     choices: Mutex<Vec<(ChoiceKey, Arc<Vec<u32>>)>>,
+    groups: Mutex<Option<KeptGroups>>,
 }
+
+/// The groups of the last question: pages of them are slices. The number is what a pass was.
+type KeptGroups = (ChoiceKey, u64, Arc<Vec<Gathered>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -137,6 +142,24 @@ impl Query {
         let positions = Arc::clone(&found.1);
         choices.push(found);
         Some(positions)
+    }
+
+    /// The groups of this question as they were kept, or as they are found now.
+    pub(super) fn groups_or(
+        &self,
+        key: ChoiceKey,
+        pass_above: f64,
+        find: impl FnOnce() -> Vec<Gathered>,
+    ) -> Arc<Vec<Gathered>> {
+        let mut kept = self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, above, groups)) = &*kept
+            && (known, *above) == (&key, pass_above.to_bits())
+        {
+            return Arc::clone(groups);
+        }
+        let groups = Arc::new(find());
+        *kept = Some((key, pass_above.to_bits(), Arc::clone(&groups)));
+        groups
     }
 
     pub(super) fn keep(&self, key: ChoiceKey, positions: &Arc<Vec<u32>>) {

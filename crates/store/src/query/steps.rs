@@ -3,6 +3,7 @@
 use super::choice::{Chosen, field};
 use super::columns::{Column, order};
 use super::filter::tree::Source;
+use super::sum::Sum;
 use super::{Choice, Query, QueryError};
 use hashbrown::HashMap;
 use serde_json::Value;
@@ -66,11 +67,7 @@ struct Read<'a> {
 
 impl<'a> Read<'a> {
     fn of(chosen: &'a Chosen, series: Option<&Source>) -> Result<Self, QueryError> {
-        let column = |source: &Source| {
-            let missing =
-                || QueryError::Sql(format!("{source:?} has values that are not of its type; use SQL"));
-            chosen.table.column(source).map(|column| &**column).ok_or_else(missing)
-        };
+        let column = |source: &Source| column(chosen, source);
         let [step, reward, prompt, group, chars, tokens, truncated, lag] =
             READ.map(|name| column(&Source::Column(name)));
         Ok(Self {
@@ -158,6 +155,12 @@ impl<'a> Read<'a> {
     }
 }
 
+/// A column that figures are made of.
+pub(super) fn column<'a>(chosen: &'a Chosen, source: &Source) -> Result<&'a Column, QueryError> {
+    let missing = || QueryError::Sql(format!("{source:?} has values that are not of its type; use SQL"));
+    chosen.table.column(source).map(|column| &**column).ok_or_else(missing)
+}
+
 /// The same for the same value, without making a text of it for every row.
 fn code(column: &Column, at: usize) -> Option<u64> {
     match column {
@@ -165,28 +168,6 @@ fn code(column: &Column, at: usize) -> Option<u64> {
         Column::Mixed(mixed) => mixed.codes.get(at).map(|code| u64::from(*code)),
         Column::Real(all) => all.get(at).and_then(|number| order::real_key(*number)),
         _ => column.int(at).map(order::int_key),
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    n: u64,
-    sum: f64,
-    least: Option<f64>,
-    most: Option<f64>,
-}
-
-impl Sum {
-    fn add(&mut self, value: Option<f64>) {
-        let Some(value) = value else { return };
-        self.n += 1;
-        self.sum += value;
-        self.least = Some(self.least.map_or(value, |least| least.min(value)));
-        self.most = Some(self.most.map_or(value, |most| most.max(value)));
-    }
-
-    fn mean(&self) -> Option<f64> {
-        (self.n > 0).then(|| self.sum / self.n as f64)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A row as it lies in its file, and the rollout that it says.
 
+use super::detect::{self, Detection};
+use super::fields::Fields;
 use super::json::{Node, Reader};
 use super::{Channel, shape};
 use bytes::Bytes;
@@ -69,6 +71,12 @@ impl Body {
             }
             pieces
         })
+    }
+
+    /// Signs that its reward was not won by the task, and where they stand.
+    pub fn detections(&self) -> Result<Vec<Detection>, String> {
+        let pieces = self.pieces()?;
+        self.with_row(|row| detect::detections(row, Fields::new(row).reward(), &pieces))
     }
 
     fn with_row<T>(&self, read: impl FnOnce(Node<'_>) -> T) -> Result<T, String> {

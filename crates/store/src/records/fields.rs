@@ -15,7 +15,7 @@ impl Number {
         text.parse().map(Number::Int).ok().or_else(|| text.parse().map(Number::Float).ok())
     }
 
-    fn float(self) -> f64 {
+    pub(crate) fn float(self) -> f64 {
         match self {
             Number::Int(int) => int as f64,
             Number::Float(float) => float,

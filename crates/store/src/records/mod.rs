@@ -5,9 +5,11 @@
 //! counted and shown raw.
 //!
 //! [`json`] reads a row, [`shape`] finds the conversation in it and [`reasoning`] the thoughts in an answer;
-//! [`body`] gives all of it to a reader, [`summary`] what the catalog keeps, and [`identity`] its name.
+//! [`body`] gives all of it to a reader, [`summary`] what the catalog keeps, and [`identity`] its name. [`detect`]
+//! finds signs that a reward was not won by the task.
 
 mod body;
+mod detect;
 mod extra;
 mod fields;
 pub mod identity;
@@ -22,6 +24,7 @@ pub(crate) mod table;
 mod when;
 
 pub use body::{Body, Piece, Rollout};
+pub use detect::{Detection, Span};
 pub use place::Place;
 pub use summary::{Summarizer, Summary};
 pub use when::seconds;

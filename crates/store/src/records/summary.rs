@@ -3,6 +3,7 @@
 //! Fields are looked for in `attributes` first, then in the row itself, under every name that the known formats
 //! give them. A number may be written as text and a step as a float: it is taken, and the row is marked as odd.
 
+use super::detect::Watch;
 use super::fields::{Fields, Number};
 use super::identity::{self, Namer};
 use super::json::{Node, Reader, Said};
@@ -42,6 +43,9 @@ pub struct Summary {
     pub tokens: Option<i64>,
     pub repetition: Option<f64>,
     pub unclosed: Option<bool>,
+    pub leak: Option<bool>,
+    pub tampering: Option<bool>,
+    pub format_only: Option<bool>,
     pub odd: Option<bool>,
     pub time: Option<f64>,
     pub prompt_hash: Option<i64>,
@@ -59,6 +63,7 @@ pub struct Summarizer {
     reader: Reader,
     namer: Namer,
     repetition: Repetition,
+    watch: Watch,
     prompt: String,
 }
 
@@ -83,8 +88,12 @@ impl Summarizer {
         let mut summary = Summary { id, ..Summary::default() };
         summary.take_fields(&mut fields, place);
         let turns = shape::turns(row);
-        let talk = Talk::read(&turns, &mut self.repetition, &mut self.prompt);
+        self.watch.begin(row);
+        let talk = Talk::read(&turns, &mut self.repetition, &mut self.watch, &mut self.prompt);
         summary.take_talk(&turns, &talk);
+        summary.leak = Some(self.watch.is_leak());
+        summary.tampering = Some(self.watch.is_tampering());
+        summary.format_only = Some(self.watch.is_format_only(summary.reward));
         summary.group_id = Some(group(&summary, &fields));
         summary.extra = extra::scalars(row);
         summary.odd = Some(is_lossy || fields.is_odd || talk.is_odd);
@@ -178,7 +187,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn read(turns: &[Turn<'_>], repetition: &mut Repetition, prompt: &mut String) -> Self {
+    fn read(turns: &[Turn<'_>], repetition: &mut Repetition, watch: &mut Watch, prompt: &mut String) -> Self {
         let mut talk = Self { is_odd: turns.is_empty() || turns.iter().any(Turn::is_odd), ..Self::default() };
         repetition.clear();
         prompt.clear();
@@ -190,6 +199,7 @@ impl Talk {
                 prompt.push('\0');
             }
             let unclosed = turn.pieces(&mut |channel, text| {
+                watch.see(channel, text);
                 let chars = text.chars().count() as i64;
                 if is_prompt {
                     talk.prompt_chars += chars;

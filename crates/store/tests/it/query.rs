@@ -25,16 +25,16 @@ fn line(n: usize) -> String {
     format!("{row}\n")
 }
 
-fn write(path: &Path, rows: std::ops::Range<usize>) {
+pub(super) fn write(path: &Path, rows: std::ops::Range<usize>) {
     let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
     file.write_all(rows.map(line).collect::<String>().as_bytes()).unwrap();
 }
 
-fn refresh(query: &Query) {
+pub(super) fn refresh(query: &Query) {
     query.catalog().refresh(&|_| {}, &AtomicBool::new(false)).unwrap();
 }
 
-fn open(folder: &Path) -> Query {
+pub(super) fn open(folder: &Path) -> Query {
     let specs = [folder.join("data").display().to_string()];
     let catalog = Catalog::open(Places::new(Roots::Anywhere), &specs, &folder.join("cache")).unwrap();
     let query = Query::new(catalog);
@@ -43,7 +43,7 @@ fn open(folder: &Path) -> Query {
 }
 
 /// A hundred rollouts in two files.
-fn yard() -> (tempfile::TempDir, Query) {
+pub(super) fn yard() -> (tempfile::TempDir, Query) {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("data")).unwrap();
     write(&folder.path().join("data/a.jsonl"), 0..60);
@@ -52,7 +52,7 @@ fn yard() -> (tempfile::TempDir, Query) {
     (folder, query)
 }
 
-fn choice(filter: &str, sort: &[(&str, bool)]) -> Choice {
+pub(super) fn choice(filter: &str, sort: &[(&str, bool)]) -> Choice {
     let sort = sort
         .iter()
         .map(|(field, descending)| Sort { field: (*field).into(), descending: *descending })

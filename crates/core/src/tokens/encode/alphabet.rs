@@ -25,6 +25,16 @@ pub(super) fn byte_of(c: char) -> Option<u8> {
     }
 }
 
+/// Bytes as text, with those that are no whole character as `\xE2`.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02X}")));
+    }
+    text
+}
+
 /// The bytes that a token of the vocabulary stands for, if it is made of such characters only.
 pub(super) fn bytes_of(token: &str) -> Option<Vec<u8>> {
     token.chars().map(byte_of).collect()

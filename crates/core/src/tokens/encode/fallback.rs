@@ -5,6 +5,7 @@ use std::panic;
 use tokenizers::{PostProcessor, PostProcessorWrapper, Tokenizer};
 
 use super::added::AddedToken;
+use super::alphabet::{bytes_of, shown};
 use super::error::EncoderError;
 
 #[derive(Debug)]
@@ -77,6 +78,26 @@ impl Fallback {
         decoded.map_err(|error| EncoderError::Decode { count: ids.len(), error: error.to_string() })
     }
 
+    /// A token is read after the one before it, because the first token of a text may lose its space.
+    pub(super) fn texts(&self, ids: &[u32]) -> Result<Vec<String>, EncoderError> {
+        let before = std::iter::once(None).chain(ids.iter().map(|id| Some(*id)));
+        ids.iter().zip(before).map(|(id, before)| self.text(*id, before)).collect()
+    }
+
+    fn text(&self, id: u32, before: Option<u32>) -> Result<String, EncoderError> {
+        let Some(token) = self.tokenizer.id_to_token(id) else { return Ok(String::new()) };
+        if let Some(byte) = lone_byte(&token) {
+            return Ok(shown(&[byte]));
+        }
+        let alone = self.decode(&[id], false)?;
+        if alone.contains('\u{fffd}') {
+            return Ok(bytes_of(&token).map_or(alone, |bytes| shown(&bytes)));
+        }
+        let Some(before) = before else { return Ok(alone) };
+        let (first, both) = (self.decode(&[before], false)?, self.decode(&[before, id], false)?);
+        Ok(both.strip_prefix(&first).map_or(alone, str::to_owned))
+    }
+
     pub(super) fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
     }
@@ -84,6 +105,11 @@ impl Fallback {
     pub(super) fn added_tokens(&self) -> &[AddedToken] {
         &self.added
     }
+}
+
+/// The byte that a token like `<0xE2>` stands for.
+fn lone_byte(token: &str) -> Option<u8> {
+    u8::from_str_radix(token.strip_prefix("<0x")?.strip_suffix('>')?, 16).ok()
 }
 
 fn encode_error(text: &str, error: tokenizers::Error) -> EncoderError {

@@ -5,6 +5,7 @@
 //! of tokens follow from their lengths and cost nothing unless asked for.
 
 use super::added::{AddedToken, Finder, Part};
+use super::alphabet::shown;
 use super::cache::PieceCache;
 use super::classes::Classes;
 use super::ends::Ends;
@@ -164,6 +165,10 @@ impl Fast {
             None => room.merger.merge(&self.vocabulary.merges, self.vocabulary.bytes(piece), ids),
         }
         room.cache.put_long(piece, ids.get(first..).unwrap_or_default());
+    }
+
+    pub(super) fn texts(&self, ids: &[u32]) -> Vec<String> {
+        ids.iter().map(|id| shown(self.vocabulary.token_bytes(*id).unwrap_or_default())).collect()
     }
 
     pub(super) fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> String {

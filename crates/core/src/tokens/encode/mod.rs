@@ -126,6 +126,15 @@ impl Encoder {
         }
     }
 
+    /// What each token adds to the text. Bytes that are no whole character are written as `\xE2`, and an id that is
+    /// unknown adds nothing.
+    pub fn texts(&self, ids: &[u32]) -> Result<Vec<String>, EncoderError> {
+        match &self.engine {
+            Engine::Fast(fast) => Ok(fast.texts(ids)),
+            Engine::Fallback(fallback) => fallback.texts(ids),
+        }
+    }
+
     /// The id of a token, written as in the vocabulary (`Ġthe`).
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         match &self.engine {

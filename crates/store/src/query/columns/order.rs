@@ -10,7 +10,11 @@ const DIGITS: usize = 1 << DIGIT_BITS;
 
 /// Sorts by one column; what is equal stays as it was.
 pub(crate) fn sort(column: &Column, descending: bool, positions: &mut Vec<u32>) {
-    let keys = keys(column, positions);
+    by_keys(&keys(column, positions), descending, positions);
+}
+
+/// The same by a key for each of the positions; `None` comes last.
+pub(crate) fn by_keys(keys: &[Option<u64>], descending: bool, positions: &mut Vec<u32>) {
     let present = keys.iter().flatten();
     let (Some(least), Some(most)) = (present.clone().min().copied(), present.max().copied()) else { return };
     let key = |key: &Option<u64>| match key {

@@ -1,9 +1,11 @@
 //! The rows of a catalog and the columns that somebody has asked for so far.
 //!
 //! A column costs one pass over the catalog, once. When rows are added, they are appended to what is there; when
-//! the catalog's revision says that older rows changed, everything is forgotten.
+//! the catalog's revision says that older rows changed, everything is forgotten. Columns of a group are made here from
+//! those of its rows, because every row that comes may change them in rows that were there before.
 
 use super::column::{Column, Mixed};
+use super::of_group;
 use super::words::Words;
 use crate::catalog::columns::{COLUMNS, Kind};
 use crate::query::filter::tree::Source;
@@ -48,6 +50,27 @@ impl Table {
     pub(crate) fn load(&mut self, connection: &Connection, wanted: &[Source]) -> rusqlite::Result<bool> {
         // One transaction, so that all columns end at the same row.
         let now = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
+        let is_of_group = |source: &&Source| of_group::is_one(source);
+        let mut of_groups: Vec<Source> = wanted.iter().filter(is_of_group).cloned().collect();
+        let kept: HashMap<Source, Option<Arc<Column>>> =
+            self.columns.extract_if(|source, _| of_group::is_one(source)).collect();
+        of_groups.extend(kept.keys().cloned());
+        let mut plain: Vec<Source> = wanted.iter().filter(|source| !is_of_group(source)).cloned().collect();
+        if !of_groups.is_empty() {
+            plain.extend(of_group::READ);
+        }
+        let changed = self.load_plain(&now, &plain)?;
+        if !changed && of_groups.iter().all(|source| kept.contains_key(source)) {
+            self.columns.extend(kept);
+            return Ok(false);
+        }
+        for (source, column) in of_group::columns(self, &of_groups) {
+            self.columns.insert(source, column.map(Arc::new));
+        }
+        Ok(true)
+    }
+
+    fn load_plain(&mut self, now: &Connection, wanted: &[Source]) -> rusqlite::Result<bool> {
         let revision: Option<i64> = now
             .query_row("SELECT value FROM facts WHERE name = 'revision'", [], |row| row.get(0))
             .optional()?;
@@ -63,7 +86,7 @@ impl Table {
             changed = true;
         }
         if last > self.last {
-            self.append(&now, last)?;
+            self.append(now, last)?;
             self.generation += u64::from(!changed);
             changed = true;
         }
@@ -71,7 +94,7 @@ impl Table {
         missing.dedup();
         if !missing.is_empty() {
             let columns = missing.iter().map(empty).collect();
-            let loaded = scan(&now, &missing, columns, i64::MIN, self.last, None)?;
+            let loaded = scan(now, &missing, columns, i64::MIN, self.last, None)?;
             self.columns.extend(missing.into_iter().zip(loaded));
             changed = true;
         }

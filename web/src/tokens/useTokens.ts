@@ -1,0 +1,27 @@
+import { api, ApiError, ask, type Schema } from "@/api/client";
+import { useAsk } from "@/api/view";
+
+/** What the server knows of each token. All but the ids and texts are about the tokens after the prompt. */
+export type TokensAnswer = Schema["TokensAnswer"] & {
+  texts?: string[] | null;
+  entropies?: (number | null)[] | null;
+  advantages?: (number | null)[] | null;
+};
+
+/** The tokens of a rollout, with the id that they belong to: while those of the next one come, these are still shown. */
+export function useTokens(id: string | null, enabled = true) {
+  return useAsk(
+    ["tokens", id],
+    async (view) => {
+      try {
+        const answer: TokensAnswer = await ask(api.GET("/api/view/{view}/rollouts/{id}/tokens", { params: { path: { view, id: id ?? "" } } }));
+        return { id, answer };
+      } catch (error) {
+        // Most rows of most files have none, so that it is an answer and not a failure.
+        if (error instanceof ApiError && error.code === "no_tokens") return { id, answer: null };
+        throw error;
+      }
+    },
+    { enabled: enabled && id !== null, live: false },
+  );
+}
