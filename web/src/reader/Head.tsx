@@ -27,10 +27,9 @@ export function Head({ rollout, children }: { rollout: Rollout; children?: React
           </span>
         )}
         {step !== null && <span>step {figure(step)}</span>}
-        {source !== null && <span className={css["source"]}>{source}</span>}
+        {source !== null && <span className={css["source"]} title={source}>{source}</span>}
         {status && <Chip fact={status} />}
-        <span className={css["space"]} />
-        {children}
+        <span className={css["actions"]}>{children}</span>
       </div>
       {parts.length > 0 && (
         <dl className={css["parts"]} aria-label="Parts of the reward">
@@ -64,7 +63,7 @@ export function Head({ rollout, children }: { rollout: Rollout; children?: React
 
 function Chip({ fact }: { fact: Fact }) {
   return (
-    <span className={css["chip"]} data-kind={fact.kind ?? "plain"} title={fact.more}>
+    <span className={css["chip"]} data-kind={fact.kind ?? "plain"} title={fact.more === undefined ? fact.text : `${fact.text}: ${fact.more}`}>
       {fact.text}
     </span>
   );

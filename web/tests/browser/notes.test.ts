@@ -99,7 +99,7 @@ test("a comment is of the rollout, or of a stretch of its text", async () => {
   expect(comment?.span?.start).toBe(4);
   expect(comment?.span?.message).toBe(1);
   expect(Math.abs((comment?.span?.end ?? 0) - 14)).toBeLessThanOrEqual(1);
-  await page.getByRole("region", { name: "Notes", exact: true }).getByRole("button", { name: /message 2, 1\d characters/ }).click();
+  await page.getByRole("region", { name: "Notes", exact: true }).getByRole("button", { name: /in #1, 1\d characters/ }).click();
   expect(new URL(page.url()).searchParams.get("c")).toMatch(/^4-1[45]$/);
 });
 
