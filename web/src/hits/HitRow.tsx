@@ -42,9 +42,13 @@ export const HitRow = memo(
             <em>has none of what it must not have</em>
           ) : (
             <>
-              <bdi>{before}</bdi>
+              <span className={css["before"]}>
+                <bdi>{before}</bdi>
+              </span>
               <mark>{found}</mark>
-              <bdi>{after}</bdi>
+              <span className={css["after"]}>
+                <bdi>{after}</bdi>
+              </span>
             </>
           )}
         </span>

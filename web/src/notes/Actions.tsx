@@ -1,5 +1,6 @@
 import { useKey } from "@/keys/keys";
 import { Button } from "@/parts/Button";
+import css from "./Notes.module.css";
 import type { Notes } from "./useNotes";
 
 interface Props {
@@ -16,16 +17,16 @@ export function Actions({ notes, writing, onWrite }: Props) {
   return (
     <>
       <Button label="Good" hotkey="+" keyGroup="Notes" pressed={verdict?.verdict === "good"} onClick={() => give("good")}>
-        + Good
+        + <span className={css["name"]}>Good</span>
       </Button>
       <Button label="Bad" hotkey="-" keyGroup="Notes" pressed={verdict?.verdict === "bad"} onClick={() => give("bad")}>
-        − Bad
+        − <span className={css["name"]}>Bad</span>
       </Button>
       <Button label="Tag it" hotkey="#" keyGroup="Notes" kind="quiet" pressed={writing === "tag"} onClick={() => onWrite("tag")}>
-        # Tag
+        # <span className={css["name"]}>Tag</span>
       </Button>
       <Button label="Comment on it" hotkey="Shift+C" keyGroup="Notes" kind="quiet" pressed={writing === "comment"} onClick={() => onWrite("comment")}>
-        Comment
+        ✎ <span className={css["name"]}>Comment</span>
       </Button>
     </>
   );

@@ -3,7 +3,7 @@ import { lazy, Suspense, useState } from "react";
 import { Button } from "@/parts/Button";
 import { count } from "@/parts/numbers";
 import { useViewState } from "@/state/location";
-import { annotated, chosen, clauseOf, type Heap } from "./annotated";
+import { annotated, chosen, clauseOf, type Heap } from "./heaps";
 import css from "./Annotated.module.css";
 
 // Whoever reads does not always grade.

@@ -21,6 +21,8 @@ export function Strip({ rollout, notes, writing, onDone }: Props) {
   const [renaming, setRenaming] = useState(false);
   const byPeople = [...verdicts, ...tags, ...grades];
   const graded = [...byModels, ...fileGrades(rollout.id, rollout.grades, rollout.pieces)];
+  // A name is asked for where something was said without one: the words of others are no reason to ask.
+  const isNameless = name === null && [...byPeople, ...comments].some(({ by = "" }) => by === "");
   const isSaid = byPeople.length > 0 || comments.length > 0;
   if (!isSaid && graded.length === 0 && writing === null && !error) return null;
   return (
@@ -42,7 +44,7 @@ export function Strip({ rollout, notes, writing, onDone }: Props) {
       )}
       {writing === "tag" && <TagField onSave={(tag) => add({ kind: "tag", tag })} onClose={onDone} />}
       {writing === "comment" && <CommentField onSave={(text) => add({ kind: "comment", text })} onClose={onDone} />}
-      {isSaid && (name === null || renaming) && (
+      {(isNameless || renaming) && (
         <NameField
           name={name ?? ""}
           onName={(next) => {
@@ -81,7 +83,7 @@ function Comment({ note, onRemove }: { note: Note; onRemove: () => void }) {
       <p>{text}</p>
       {span && (
         <button type="button" className={css["where"]} onClick={() => jump({ ...span, channel: null })}>
-          message {span.message + 1}, {span.end - span.start} characters
+          in #{span.message}, {span.end - span.start} characters
         </button>
       )}
       <By note={note} />

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { Button } from "@/parts/Button";
-import { annotated } from "./annotated";
+import { annotated } from "./heaps";
 import css from "./Notes.module.css";
 
 interface Props {

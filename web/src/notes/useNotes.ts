@@ -29,24 +29,34 @@ export function useNotes(rollout: Rollout): Notes {
   const queryKey = useMemo(() => ["in", key, "rollout", asked], [key, asked]);
 
   const change = useMutation({
-    mutationFn: async ({ add, remove }: Change) => {
-      if (add) await ask(api.POST("/api/view/annotations", { body: { ...add, id, by: myName() } }) as Answer);
-      for (const { note } of remove) await ask(api.DELETE("/api/view/annotations/{note}", { params: { path: { note } } }));
+    mutationKey: ["notes", id],
+    // One after the other: a verdict that is taken back at once has to be kept first.
+    scope: { id: `notes ${id}` },
+    mutationFn: async ({ add, remove, name }: Change) => {
+      if (add) {
+        const kept = (await ask(api.POST("/api/view/annotations", { body: { ...add, id, by: myName() } }) as Answer)) as Note;
+        given.set(name, kept.note);
+      }
+      for (const { note } of remove) {
+        await ask(api.DELETE("/api/view/annotations/{note}", { params: { path: { note: given.get(note) ?? note } } }));
+      }
     },
-    onMutate: async ({ add, remove }) => {
+    onMutate: async ({ add, remove, name }) => {
       await queries.cancelQueries({ queryKey });
       const before = queries.getQueryData<Rollout>(queryKey);
       queries.setQueryData<Rollout>(queryKey, (old) => {
         if (!old) return old;
         const gone = new Set(remove.map(({ note }) => note));
         const left = (old.annotations as unknown as Note[]).filter(({ note }) => !gone.has(note));
-        const added = add ? [{ ...add, id, by: myName(), note: NOT_YET, at: Date.now() / 1000 }] : [];
+        const added = add ? [{ ...add, id, by: myName(), note: name, at: Date.now() / 1000 }] : [];
         return { ...old, annotations: [...left, ...added] as unknown as Rollout["annotations"] };
       });
       return before;
     },
     onError: (_, __, before) => queries.setQueryData(queryKey, before),
     onSettled: async () => {
+      // The last one tells how it is; before, the answer would undo what is on its way.
+      if (queries.isMutating({ mutationKey: ["notes", id] }) > 1) return;
       await queries.invalidateQueries({ queryKey });
       // Lists that show what was said.
       await queries.invalidateQueries({ queryKey: ["annotations"] });
@@ -56,15 +66,15 @@ export function useNotes(rollout: Rollout): Notes {
   const said = useMemo(() => sorted(notes), [notes]);
   const [name, setName] = useState(storedName);
   const me = name ?? "";
-  const mine = notes.filter((note) => note.kind === "verdict" && note.model === undefined && (note.by ?? "") === me && note.note !== NOT_YET);
+  const mine = notes.filter((note) => note.kind === "verdict" && note.model === undefined && (note.by ?? "") === me);
   return {
     ...said,
     verdict: said.verdicts.find(({ by = "" }) => by === me),
-    add: (add) => change.mutate({ add, remove: [] }),
-    remove: (...remove) => change.mutate({ add: null, remove }),
+    add: (add) => change.mutate({ add, remove: [], name: nextName() }),
+    remove: (...remove) => change.mutate({ add: null, remove, name: nextName() }),
     setVerdict: (verdict) => {
       const add = verdict === null ? null : { kind: "verdict" as const, verdict };
-      if (add || mine.length > 0) change.mutate({ add, remove: mine });
+      if (add || mine.length > 0) change.mutate({ add, remove: mine, name: nextName() });
     },
     error: change.error,
     name,
@@ -78,10 +88,19 @@ export function useNotes(rollout: Rollout): Notes {
 interface Change {
   add: NewNote | null;
   remove: Note[];
+  /** Of the new note, until the server has given it one. */
+  name: string;
 }
 
-/** The name of a note that the server has not kept yet. */
-export const NOT_YET = "not yet";
+/** The server's names of notes that this page made, by those it gave them at first. */
+const given = new Map<string, string>();
+
+let made = 0;
+
+function nextName(): string {
+  made += 1;
+  return `new-${made}`;
+}
 
 /** The description of the API has no body for an answer with status 201. */
 type Answer = Promise<{ data?: unknown; error?: unknown; response: Response }>;

@@ -27,13 +27,9 @@ export function Head({ rollout, children }: { rollout: Rollout; children?: React
           </span>
         )}
         {step !== null && <span>step {figure(step)}</span>}
-        {source !== null && <span className={css["source"]}>{source}</span>}
+        {source !== null && <span className={css["source"]} title={source}>{source}</span>}
         {status && <Chip fact={status} />}
-        <span className={css["space"]} />
-        {children}
-        <CopyButton label="Copy a link to what is shown" hotkey="y" text={() => linkTo(rollout)}>
-          Link
-        </CopyButton>
+        <span className={css["actions"]}>{children}</span>
       </div>
       {parts.length > 0 && (
         <dl className={css["parts"]} aria-label="Parts of the reward">
@@ -48,6 +44,9 @@ export function Head({ rollout, children }: { rollout: Rollout; children?: React
       <div className={css["small"]}>
         <CopyButton label={`Copy the id ${rollout.id}`} text={() => rollout.id} className={css["id"]}>
           {rollout.id.slice(0, 8)}
+        </CopyButton>
+        <CopyButton label="Copy a link to what is shown" hotkey="y" text={() => linkTo(rollout)} className={css["link"]}>
+          copy link
         </CopyButton>
         <Position rollout={rollout} />
         {[...versionOf(rollout), ...marksOf(rollout)].map((fact) => (
@@ -64,7 +63,7 @@ export function Head({ rollout, children }: { rollout: Rollout; children?: React
 
 function Chip({ fact }: { fact: Fact }) {
   return (
-    <span className={css["chip"]} data-kind={fact.kind ?? "plain"} title={fact.more}>
+    <span className={css["chip"]} data-kind={fact.kind ?? "plain"} title={fact.more === undefined ? fact.text : `${fact.text}: ${fact.more}`}>
       {fact.text}
     </span>
   );

@@ -64,7 +64,7 @@ export function marksOf(rollout: Rollout): Fact[] {
   const { flag, text } = valuesOf(rollout);
   const stop = text("stop_reason");
   const facts: (Fact | null)[] = [
-    flag("truncated") ? { name: "truncated", text: "truncated", more: "Generation ended at a limit", kind: "warn" } : stop === null ? null : { name: "stop", text: `stop: ${words(stop)}`, more: "Why generation ended" },
+    flag("truncated") ? { name: "truncated", text: "truncated", more: "Generation ended at a limit", kind: "warn" } : stop === null || stop === "stop" ? null : { name: "stop", text: `stop: ${words(stop)}`, more: "Why generation ended" },
     flag("unclosed") ? { name: "unclosed", text: "unclosed think", more: "A block of reasoning is never closed", kind: "warn" } : null,
     flag("odd") ? { name: "odd", text: "odd values", more: "Something in it is not as the format says, such as NaN for a number", kind: "warn" } : null,
     flag("validate") ? { name: "validate", text: "validation", more: "Made for validation, not for training" } : null,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chosen, clauseOf, heaps } from "./annotated";
+import { chosen, clauseOf, heaps } from "./heaps";
 import type { Note } from "./notes";
 
 const note = (id: string, more: Partial<Note>): Note => ({ note: "n", id, kind: "verdict", at: 0, ...more });
