@@ -1,5 +1,6 @@
 /** What became of one prompt over the steps: when it was first solved, when that was lost, and when it came back. */
 
+import { grouped } from "@/parts/grouped";
 import type { Sibling } from "@/group/useGroup";
 
 /** The rollouts of one prompt at one step. */
@@ -15,7 +16,7 @@ export interface AtStep {
 }
 
 export function byStep(all: Sibling[]): AtStep[] {
-  const steps = Map.groupBy(all, ({ step }) => step ?? 0);
+  const steps = grouped(all, ({ step }) => step ?? 0);
   return [...steps.entries()]
     .sort(([a], [b]) => a - b)
     .map(([step, rollouts]) => {
