@@ -86,7 +86,8 @@ test("another sibling can be chosen, and is in the link", async () => {
 
 test("two of the example part at the token that the server's lists part at", async () => {
   const view = await viewOf();
-  const [id = ""] = await first(view, "SELECT min(id) FROM rollouts WHERE tokens > 50 GROUP BY group_id HAVING min(reward) < max(reward) LIMIT 1");
+  const kept = `step = (SELECT max(step) FROM rollouts) AND body LIKE '%"response_tokens"%'`;
+  const [id = ""] = await first(view, `SELECT min(id) FROM rollouts WHERE ${kept} GROUP BY group_id HAVING min(reward) < max(reward) LIMIT 1`);
   const page = await open(`/?place={example}&r=${id}&tab=diff`);
   const there = await page.getByRole("combobox", { name: "Compare with" }).inputValue();
   const tokens = (of: string) => ask<{ tokens: number[]; prompt_len: number }>(`/api/view/${view}/rollouts/${of}/tokens`);

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
 import { ask, first, viewOf } from "./asked";
-import { open, params } from "./page";
+import { expectTrouble, open, params } from "./page";
 
 interface Tokens {
   tokens: number[];
@@ -22,7 +22,7 @@ const worst = ({ prompt_len, logprobs, mask }: Tokens) =>
 
 async function some() {
   const view = await viewOf();
-  const [id = ""] = await first(view, "SELECT id FROM rollouts WHERE tokens > 50 ORDER BY step DESC, sample_index LIMIT 1");
+  const [id = ""] = await first(view, "SELECT id FROM rollouts WHERE tokens > 50 AND body LIKE '%\"logprobs\"%' AND step = (SELECT max(step) FROM rollouts) ORDER BY step DESC, sample_index LIMIT 1");
   return { id: String(id), tokens: await ask<Tokens>(`/api/view/${view}/rollouts/${id}/tokens`) };
 }
 
@@ -41,8 +41,7 @@ test("w steps through the least likely tokens, and the link leads back to the sa
   const page = await open(`/?place={example}&r=${id}&tab=tokens`);
   await page.getByRole("listbox", { name: "Tokens in order" }).waitFor();
   await page.keyboard.press("w");
-  const chosen = page.getByRole("option", { selected: true });
-  expect(await chosen.getAttribute("data-at")).toBe(String(one));
+  await page.locator(`[data-at="${one}"][aria-selected="true"]`).waitFor();
   await page.keyboard.press("w");
   await page.locator(`[data-at="${two}"][aria-selected="true"]`).waitFor();
   await page.keyboard.press("Shift+W");
@@ -73,7 +72,7 @@ test("the strip, the list and the arrows lead to tokens", async () => {
   const { id, tokens } = await some();
   const page = await open(`/?place={example}&r=${id}&tab=tokens`);
   await page.getByRole("slider", { name: "Lowest log-prob along the tokens" }).click({ position: { x: 2, y: 10 } });
-  await page.locator('[aria-selected="true"]').and(page.getByRole("option")).waitFor();
+  await page.locator('[data-at][aria-selected="true"]').waitFor();
   expect(Number(params(page).get("t")?.split(".")[1])).toBeLessThan(tokens.prompt_len);
   await page.keyboard.press("l");
   const [, second = 0] = worst(tokens);
@@ -114,10 +113,11 @@ test("100,000 tokens are there, and only those in sight are drawn", async () => 
   await page.getByText("1 prompt + 100,000 response tokens, all trained").waitFor();
   await page.keyboard.press("w");
   await page.locator('[data-at="77778"][aria-selected="true"]').waitFor();
-  expect(await page.getByRole("option").count()).toBeLessThan(2_000);
+  expect(await page.locator("[data-at]").count()).toBeLessThan(2_000);
 });
 
 test("a row without tokens says what would keep them", async () => {
+  expectTrouble(/404/);
   const file = place([{ messages: [message("user", "q"), message("assistant", "a")] }]);
   const view = await viewOf(file);
   const [id = ""] = await first(view, "SELECT id FROM rollouts");
