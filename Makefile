@@ -16,17 +16,37 @@ BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
 # With the features that the tests of the workspace have: Arrow, Parquet and SQLite are compiled once.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := cargo build --locked --workspace --all-targets
 
-.PHONY: demo test test-rust test-clients test-python test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-engines bench-encoders fuzz build clean
+# The page is part of the program. Where npm is missing it is left out, and `/` says how to get it.
+PAGE := $(if $(shell command -v npm 2>/dev/null),web/dist/index.html)
+# schema.d.ts is made from openapi.json by every npm script: its time says nothing.
+PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -path web/tests -prune \
+  -o -type f ! -name schema.d.ts ! -name '*.test.*' -print 2>/dev/null)
+PAGE_TOOLS := web/node_modules/.package-lock.json
+export CHROMIUM ?= /usr/bin/chromium
+
+.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
 
-build:
+build: $(PAGE)
+	@$(if $(PAGE),true,echo "npm is not installed, so the page is left out; install Node 20+ and run make build again")
 	cargo build --release --locked -p rollyard
 
-test: test-rust test-clients test-python
+# A release embeds what lies in web/dist, a debug build reads it from there.
+web/dist/index.html: $(PAGE_SOURCES) $(PAGE_TOOLS)
+	cd web && npm run build --silent
+	@touch $@
+
+# npm writes this file when it has installed everything.
+$(PAGE_TOOLS): web/package-lock.json
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+test: test-rust test-clients test-python test-web
 
 # nextest shows slow tests and runs them in parallel; plain cargo does where it is missing.
 # Some of them call the Python package.
@@ -47,6 +67,22 @@ test-clients: $(VENV)/clients
 test-python: $(VENV)/package $(ORACLE)/node_modules
 	$(BINARIES)
 	$(VENV)/bin/python -m pytest -q python/tests
+
+# The page: its parts alone, then all of it in a real browser against the real binary.
+test-web: $(PAGE) chromium
+	@$(if $(PAGE),true,echo "the tests of the page need npm: install Node 20+"; exit 1)
+	cd web && npm test
+	$(BINARIES)
+	cd web && ROLLYARD_BIN=$(abspath $(TARGET)/debug/rollyard) npm run test:browser
+
+build-tests: $(PAGE)
+	$(BINARIES)
+
+chromium:
+	@test -x "$(CHROMIUM)" \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	       && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium && test -x "$(CHROMIUM)"; } \
+	  || { echo "the browser tests need Chromium: install it, or say where it is with CHROMIUM=/path/to/it"; exit 1; }
 
 # A real engine with a real, small model on the CPU. Its server is built from source, which takes minutes.
 test-engines: $(VENV)/engines/installed
@@ -89,9 +125,14 @@ $(VENV)/python-tools: $(PACKAGE_DEPS) $(VENV)/clients
 	$(VENV)/bin/python -m pip install --quiet --requirement $(PACKAGE_DEPS)
 	@touch $@
 
+# The package is used where it lies, with the library that the tests of the workspace are built with: maturin would
+# compile Arrow, Parquet and SQLite once more, with other features.
 $(VENV)/package: $(PACKAGE_SOURCES) $(VENV)/python-tools
-	VIRTUAL_ENV=$(abspath $(VENV)) $(VENV)/bin/maturin develop --quiet --locked \
-	  --manifest-path python/Cargo.toml >/dev/null
+	$(BINARIES)
+	rm -f python/rollyard/_rollyard.abi3.so
+	cp $(TARGET)/debug/lib_rollyard.$(if $(filter Darwin,$(shell uname)),dylib,so) python/rollyard/_rollyard.abi3.so
+	$(VENV)/bin/python -c 'import pathlib, sysconfig; \
+	  pathlib.Path(sysconfig.get_path("purelib"), "rollyard.pth").write_text("$(abspath python)")'
 	@touch $@
 
 $(VENV)/bench: $(BENCH_DEPS) | $(VENV)/bin/python
@@ -105,16 +146,17 @@ $(VENV)/release/installed: $(PACKAGE_SOURCES) $(PACKAGE_DEPS)
 	$(VENV)/release/bin/python -m pip install --quiet ./python
 	@touch $@
 
-lint: $(VENV)/package
+lint: $(VENV)/package $(PAGE_TOOLS)
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff check tests benches/baselines benches/python python crates examples
 	$(VENV)/bin/ruff format --check tests benches/baselines benches/python python crates examples
 	cd python && ../$(VENV)/bin/mypy
 	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests examples
+	cd web && npm run lint --silent
 
 # Ratios against baselines run in the same command. About twenty minutes and 25 GB of disk.
-bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog
+bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer
 	cargo run --release --locked -p rollyard-bench -- all --build
 
 # Loss masks against transformers, in one process, with the package as users install it.
@@ -139,6 +181,11 @@ bench-generators: $(VENV)/release/installed
 bench-catalog: $(VENV)/bench
 	cargo build --release --locked -p rollyard -p rollyard-bench
 	$(VENV)/bin/python benches/python/catalog.py
+
+# The page on a million rows, in a real browser and by its own clocks. About 2 GB of disk.
+bench-viewer: build $(PAGE_TOOLS) chromium
+	cargo build --release --locked -p rollyard -p rollyard-bench
+	node benches/web/viewer.mjs
 
 $(VENV)/reverb/tried: $(REVERB_DEPS)
 	rm -rf $(VENV)/reverb && $(PYTHON) -m venv $(VENV)/reverb
@@ -168,4 +215,4 @@ fuzz:
 
 clean:
 	cargo clean
-	rm -rf $(VENV) python/rollyard/_rollyard.*.so
+	rm -rf $(VENV) python/rollyard/_rollyard.*.so web/dist web/node_modules

@@ -12,12 +12,14 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::error::ApiError;
 use crate::generators::Generators;
+use crate::guard::Guard;
+use crate::live::{self, Live};
 use crate::metrics::Metrics;
 use crate::page::Bundle;
 use crate::runs::{DEFAULT_RUN, Runs};
 use crate::settings::Settings;
 use crate::view::{self, Views};
-use crate::{api, metrics, page, slime};
+use crate::{api, metrics, page, session, slime};
 
 /// Shared by all requests of a server.
 #[derive(Clone, Debug)]
@@ -27,6 +29,7 @@ pub struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) generators: Arc<Generators>,
     pub(crate) views: Arc<Views>,
+    pub(crate) live: Arc<Live>,
     pub(crate) page: Arc<Bundle>,
     /// Cancelled when the server is told to stop, so that nobody waits for groups any longer.
     pub(crate) stopping: CancellationToken,
@@ -45,22 +48,33 @@ impl App {
         let generators = Generators::new(Arc::clone(&settings), stopping.clone());
         let views = Views::new(&runs, Arc::clone(&settings), stopping.clone());
         let page = Arc::new(Bundle::new(settings.page.clone()));
-        Self { runs, settings, metrics: Arc::default(), generators, views, page, stopping }
+        Self {
+            runs,
+            settings,
+            metrics: Arc::default(),
+            generators,
+            views,
+            live: Arc::default(),
+            page,
+            stopping,
+        }
     }
 
     /// All routes. The buffer calls also stand under `/runs/{run}`, so that a client that knows only a base
     /// URL can be pointed at any run.
-    pub(crate) fn router(self) -> Router {
+    pub(crate) fn router(self, guard: &Arc<Guard>) -> Router {
         let described = OpenApiRouter::with_openapi(Description::openapi())
             .merge(slime::routes())
             .nest("/runs/{run}", slime::routes())
             .nest("/api", api::routes())
-            .nest("/api", view::routes());
+            .nest("/api", view::routes())
+            .nest("/api", live::routes())
+            .nest("/api", session::routes(Arc::clone(guard)));
         let (router, mut description) = described.split_for_parts();
         name_operations(&mut description);
         router
             .route("/api/openapi.json", get(move || std::future::ready(Json(description.clone()))))
-            .merge(page::routes())
+            .merge(page::routes(Arc::clone(guard)))
             .route("/metrics", get(metrics::show))
             .fallback(page::not_found)
             .method_not_allowed_fallback(page::method_not_allowed)
@@ -72,7 +86,8 @@ impl App {
 /// description take operations of one name for the same.
 fn name_operations(description: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut description.paths.paths {
-        let words: Vec<&str> = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> =
+            path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
         let name = words.join("_");
         let operations = [
             ("get", &mut item.get),

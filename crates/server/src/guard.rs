@@ -3,31 +3,52 @@
 //! Beyond loopback every request needs the token. On loopback there may be none, so a page in somebody's
 //! browser must not be able to reach us: a request has to call us by a name of ours (which a rebound DNS
 //! name is not), and one that comes from a page has to come from ours.
+//!
+//! A browser that gave the token once has a cookie of a [session](crate::session) in its place. A cookie is sent by
+//! whatever page has the browser ask, so it counts only where our own page did. The page itself holds no data: its
+//! files are for everybody.
 
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use std::net::SocketAddr;
 use subtle::ConstantTimeEq;
 
 use crate::error::ApiError;
+use crate::page;
+use crate::session::Sessions;
 use crate::settings::Settings;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Guard {
     token: Option<String>,
     hosts: Vec<String>,
     local: SocketAddr,
+    pub(crate) sessions: Sessions,
 }
 
 impl Guard {
     pub(crate) fn new(settings: &Settings, local: SocketAddr) -> Self {
-        Self { token: settings.token.clone(), hosts: settings.hosts.clone(), local }
+        let (token, hosts) = (settings.token.clone(), settings.hosts.clone());
+        Self { token, hosts, local, sessions: Sessions::new(local.port()) }
     }
 
-    pub(crate) fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
         self.check_host(headers, uri)?;
         self.check_origin(headers)?;
-        // Whoever watches over the process has no token, and learns nothing here.
-        if uri.path() == "/healthz" { Ok(()) } else { self.check_token(headers) }
+        if is_for_everybody(method, uri.path()) { Ok(()) } else { self.check_token(headers) }
+    }
+
+    pub(crate) fn needs_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Whether a request with these headers may see what is kept here.
+    pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
+        self.check_token(headers).is_ok()
+    }
+
+    /// Where none is needed, any will do.
+    pub(crate) fn is_token(&self, given: &str) -> bool {
+        self.token.as_ref().is_none_or(|token| given.as_bytes().ct_eq(token.as_bytes()).into())
     }
 
     fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
@@ -55,10 +76,12 @@ impl Guard {
     }
 
     fn check_token(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let Some(token) = &self.token else { return Ok(()) };
         let given = text(headers, header::AUTHORIZATION).and_then(credentials);
-        if given.is_some_and(|given| bool::from(given.as_bytes().ct_eq(token.as_bytes()))) {
+        if !self.needs_token() || given.is_some_and(|given| self.is_token(&given)) {
             return Ok(());
+        }
+        if self.sessions.knows(headers) {
+            return check_asker(headers);
         }
         let message = "send the token as `Authorization: Bearer TOKEN`, or as the password in the URL: \
                        http://user:TOKEN@host:port";
@@ -75,6 +98,27 @@ impl Guard {
 
     fn is_allowed(&self, host: &str) -> bool {
         self.hosts.iter().any(|allowed| allowed == host || allowed == strip_port(host))
+    }
+}
+
+/// Whoever watches over the process has no token, and learns nothing here. Signing in is how one gets by with a cookie.
+fn is_for_everybody(method: &Method, path: &str) -> bool {
+    match path {
+        "/healthz" | "/api/session" => true,
+        _ => matches!(*method, Method::GET | Method::HEAD) && page::is_file(path),
+    }
+}
+
+/// By a cookie, only our own page may ask, or somebody who typed the address. Browsers say who asks; a page on another
+/// port of this host would get past the cookie's `SameSite`, and its plain GET has no Origin.
+fn check_asker(headers: &HeaderMap) -> Result<(), ApiError> {
+    match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => {
+            let message =
+                "a page of another site asks with the cookie of this one; open the address by itself";
+            Err(ApiError::new(StatusCode::FORBIDDEN, "wrong_origin", message))
+        }
     }
 }
 
@@ -123,7 +167,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        guard.check(&map, &Uri::from_static("/buffer/stats")).map_err(|error| error.code)
+        guard.check(&Method::GET, &Uri::from_static("/buffer/stats"), &map).map_err(|error| error.code)
     }
 
     #[test]
@@ -160,5 +204,20 @@ mod tests {
         assert_eq!(check(Some("s3cret"), &[host, ("authorization", "Bearer s3cret")]), Ok(()));
         // user:s3cret
         assert_eq!(check(Some("s3cret"), &[host, ("authorization", "Basic dXNlcjpzM2NyZXQ=")]), Ok(()));
+    }
+
+    #[test]
+    fn the_page_is_for_everybody_and_what_it_shows_is_not() {
+        let open = |method, path| is_for_everybody(&method, path);
+        for path in ["/", "/live", "/assets/page-1a2b.js", "/favicon.svg", "/healthz", "/api/session"] {
+            assert!(open(Method::GET, path), "{path}");
+        }
+        for path in
+            ["/api/runs", "/api/live", "/api/view/open", "/metrics", "/buffer/stats", "/api/sessions", "/x"]
+        {
+            assert!(!open(Method::GET, path), "{path}");
+        }
+        assert!(open(Method::POST, "/api/session") && open(Method::HEAD, "/"));
+        assert!(!open(Method::POST, "/") && !open(Method::POST, "/assets/page.js"));
     }
 }

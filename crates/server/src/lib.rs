@@ -1,9 +1,10 @@
 //! Listens: the buffer calls that slime's clients speak, and Rollyard's own API beside them.
 //!
-//! A request passes the [`guard`] (token, host, origin), reaches a handler in [`slime`] or [`api`], which asks
+//! A request passes the [`guard`] (token or [`session`], host, origin), reaches a handler in [`slime`] or [`api`], which asks
 //! the yard of its run, opened by [`runs`]. What a read hands out travels through [`deliver`], which acks or
 //! returns the lease by what [`connection`] saw of the reader. [`generators`] are what the server runs by itself to
-//! have rollouts made. [`view`] answers whoever looks at rollouts that lie in files. [`serve`] is the loop around all of it.
+//! have rollouts made. [`view`] answers whoever looks at rollouts that lie in files, [`live`] whoever
+//! watches the yard at work, on the [`page`] that comes with the server. [`serve`] is the loop around all of it.
 
 pub mod runs;
 pub mod settings;
@@ -17,9 +18,11 @@ mod deliver;
 mod error;
 mod generators;
 mod guard;
+mod live;
 mod metrics;
 mod page;
 mod serve;
+mod session;
 mod slime;
 mod start;
 mod view;

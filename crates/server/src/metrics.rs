@@ -228,9 +228,14 @@ fn route_of(path: &str) -> String {
     if let ["", "api", "files" | "contents", ..] = parts.as_slice() {
         parts.truncate(3);
     }
+    // The page's files have hashes in their names.
+    if let ["", "assets", ..] = parts.as_slice() {
+        return "/assets".to_owned();
+    }
     match parts.get(1).copied() {
         Some(
-            "" | "buffer" | "get_rollout_data" | "start_rollout" | "runs" | "api" | "healthz" | "metrics",
+            "" | "live" | "buffer" | "get_rollout_data" | "start_rollout" | "runs" | "api" | "healthz"
+            | "metrics",
         ) => {
             let known = parts.len() <= 7 && parts.iter().all(|part| part.len() <= 20);
             if known { parts.join("/") } else { "other".to_owned() }

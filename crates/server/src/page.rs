@@ -11,14 +11,21 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use serde_json::json;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use crate::App;
 use crate::error::ApiError;
+use crate::guard::Guard;
 
-pub(crate) fn routes() -> Router<App> {
+/// What a browser needs before anybody has signed in.
+pub(crate) fn is_file(path: &str) -> bool {
+    matches!(path, "/" | "/live" | "/favicon.svg" | "/favicon.ico") || path.starts_with("/assets/")
+}
+
+pub(crate) fn routes(guard: Arc<Guard>) -> Router<App> {
     Router::new()
         .route("/", get(home))
         .route("/live", get(page))
@@ -26,29 +33,44 @@ pub(crate) fn routes() -> Router<App> {
         .route("/favicon.svg", get(icon))
         .route("/favicon.ico", get(icon))
         .route("/healthz", get(healthz))
+        .layer(Extension(guard))
 }
 
 /// For programs the greeting that slime's clients know; for people the page.
-async fn home(app: State<App>, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn home(
+    app: State<App>,
+    guard: Extension<Arc<Guard>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     if !accepts.contains("text/html") {
         return Ok(Json(json!({"message": "Rollout Buffer Server is running"})).into_response());
     }
-    page(app, headers).await
+    page(app, guard, headers).await
 }
 
 /// Which of its sides is shown, the page tells by its address.
-async fn page(State(app): State<App>, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn page(
+    State(app): State<App>,
+    Extension(guard): Extension<Arc<Guard>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     match app.page.answer("index.html", &headers).await {
         Some(page) => Ok(page),
-        None => plain(&app).await,
+        // The page itself may be seen by everybody; the books may not.
+        None => plain(&app, guard.admits(&headers)).await,
     }
 }
 
 /// The books of every run, and how to get more.
-async fn plain(app: &App) -> Result<Response, ApiError> {
+async fn plain(app: &App, with_books: bool) -> Result<Response, ApiError> {
     let mut rows = String::new();
-    for yard in app.runs.all() {
+    if !with_books {
+        rows.push_str(
+            "<tr><td colspan=7>The books need the token: rollyard stats --url URL --token TOKEN</tr>",
+        );
+    }
+    for yard in app.runs.all().into_iter().filter(|_| with_books) {
         let (books, ready) = yard.ask(|ledger| (ledger.books().clone(), ledger.ready_groups())).await?;
         // Run names are letters, digits, '-', '_' and '.': nothing to escape.
         let _infallible = write!(

@@ -42,12 +42,9 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     generators.begin(local, &app.runs);
     tasks.spawn(Arc::clone(&app.views).begin());
     let views = Arc::clone(&app.views);
-    let handler = Handler {
-        guard: Guard::new(&app.settings, local),
-        router: app.clone().router(),
-        app,
-        tasks: tasks.clone(),
-    };
+    tasks.spawn(Arc::clone(&app.live).watch(Arc::clone(&app.runs), stopping.clone()));
+    let guard = Arc::new(Guard::new(&app.settings, local));
+    let handler = Handler { router: app.clone().router(&guard), guard, app, tasks: tasks.clone() };
     let handler = Arc::new(handler);
     loop {
         let socket = tokio::select! {
@@ -110,7 +107,7 @@ fn connection(
 #[derive(Debug)]
 struct Handler {
     app: App,
-    guard: Guard,
+    guard: Arc<Guard>,
     router: Router,
     tasks: TaskTracker,
 }
@@ -120,7 +117,7 @@ impl Handler {
         let started = Instant::now();
         let request_no = watch.begin_request();
         let call = Call::of(request.method(), request.uri().path());
-        let mut response = match self.guard.check(request.headers(), request.uri()) {
+        let mut response = match self.guard.check(request.method(), request.uri(), request.headers()) {
             Ok(()) => self.route(request, &watch).await,
             Err(refused) => refused.into_response(),
         };

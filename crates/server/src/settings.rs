@@ -1,7 +1,7 @@
 //! What a server is told when it starts. Runs have their own knobs; these are about listening.
 
-use rollyard_engine::generator::folder::IMPORT_WITHIN;
 use rollyard_core::tokens::Tokenizer;
+use rollyard_engine::generator::folder::IMPORT_WITHIN;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

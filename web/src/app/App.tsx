@@ -3,6 +3,7 @@ import { onTrouble } from "@/api/client";
 import { KeyHelp } from "@/keys/KeyHelp";
 import { useKey } from "@/keys/keys";
 import { usePath } from "@/state/location";
+import { OldLink } from "@/state/OldLink";
 import { Away } from "./Away";
 import { SignIn } from "./SignIn";
 import { TopBar } from "./TopBar";
@@ -30,7 +31,9 @@ export function App() {
             <Live />
           </Suspense>
         ) : (
-          <Yard />
+          <OldLink>
+            <Yard />
+          </OldLink>
         )}
       </main>
       {help && <KeyHelp onClose={() => setHelp(false)} />}

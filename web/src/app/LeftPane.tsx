@@ -2,6 +2,7 @@ import { Facets } from "@/facets/Facets";
 import { FilterBox } from "@/filter/FilterBox";
 import { Health } from "@/health/Health";
 import { SearchBox } from "@/hits/SearchBox";
+import { Annotated } from "@/notes/Annotated";
 import { SavedViews } from "@/saved/SavedViews";
 import { Sources } from "@/sources/Sources";
 import css from "./LeftPane.module.css";
@@ -15,6 +16,7 @@ export function LeftPane() {
       <FilterBox />
       <SearchBox />
       <Facets />
+      <Annotated />
       <SavedViews />
     </div>
   );

@@ -4,11 +4,13 @@ import { Curves } from "@/curves/Curves";
 import { Figures } from "@/figures/Figures";
 import { Groups } from "@/groups/Groups";
 import { Hits } from "@/hits/Hits";
+import { HitsProvider } from "@/hits/useHits";
 import { Panes } from "@/parts/Panes";
 import { ErrorNotice } from "@/parts/Notice";
 import { Reader } from "@/reader/Reader";
 import { LeftPane } from "./LeftPane";
 import { ListTabs } from "./ListTabs";
+import { Moves } from "@/table/Moves";
 import { Rows } from "@/table/Rows";
 import { useViewState } from "@/state/location";
 import { Welcome } from "@/sources/Welcome";
@@ -24,20 +26,23 @@ export function Yard() {
   const List = { rows: Rows, groups: Groups, hits: Hits, figures: Figures, compare: Compare }[list];
   return (
     <ViewProvider answer={answer}>
-      <Panes
-        name="panes"
-        left={<LeftPane />}
-        middle={
-          <div className={css["middle"]}>
-            <Curves />
-            <ListTabs />
-            <div className={css["list"]}>
-              <List />
+      <HitsProvider>
+        <Moves />
+        <Panes
+          name="panes"
+          left={<LeftPane />}
+          middle={
+            <div className={css["middle"]}>
+              <Curves />
+              <ListTabs />
+              <div className={css["list"]}>
+                <List />
+              </div>
             </div>
-          </div>
-        }
-        right={<Reader />}
-      />
+          }
+          right={<Reader />}
+        />
+      </HitsProvider>
     </ViewProvider>
   );
 }

@@ -18,6 +18,7 @@ describe("the state in the URL", () => {
       tab: "diff",
       message: 0,
       range: [3, 14],
+      channel: "tool_call",
       other: "00000000000000000000000000000001",
       curve: "pass_at_k",
       series: "data_source",

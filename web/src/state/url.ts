@@ -32,6 +32,8 @@ export interface ViewState {
   message: number | null;
   /** Characters of that message's content, from and to. */
   range: [number, number] | null;
+  /** Set where the range counts what the message says in one channel, as hits and quotes do. */
+  channel: string | null;
   /** The rollout that the diff is made with. */
   other: string | null;
   /** The column of the curve, and the one that splits it. */
@@ -63,6 +65,7 @@ export const INITIAL: ViewState = {
   tab: "chat",
   message: null,
   range: null,
+  channel: null,
   other: null,
   curve: "reward_mean",
   series: null,
@@ -104,7 +107,7 @@ function formatCondition(condition: Condition): string {
 /** Reads a query string. What it cannot read is left as it is at first: an old or broken link still opens. */
 export function parse(search: string): ViewState {
   const params = new URLSearchParams(search);
-  const range = /^(\d{1,12})-(\d{1,12})$/.exec(params.get("c") ?? "");
+  const range = /^(?:([a-z_]{1,20}):)?(\d{1,12})-(\d{1,12})$/.exec(params.get("c") ?? "");
   return {
     places: params.getAll("place"),
     q: params.get("q") ?? "",
@@ -116,7 +119,8 @@ export function parse(search: string): ViewState {
     rollout: params.get("r"),
     tab: among(TABS, params.get("tab"), INITIAL.tab),
     message: whole(params.get("m")),
-    range: range ? [Number(range[1]), Number(range[2])] : null,
+    range: range ? [Number(range[2]), Number(range[3])] : null,
+    channel: range?.[1] ?? null,
     other: params.get("other"),
     curve: params.get("curve") ?? INITIAL.curve,
     series: params.get("series"),
@@ -145,7 +149,7 @@ export function format(state: ViewState): string {
   put("r", state.rollout);
   put("tab", state.tab, INITIAL.tab);
   put("m", state.message === null ? null : String(state.message));
-  put("c", state.range ? state.range.join("-") : null);
+  put("c", state.range ? (state.channel === null ? "" : `${state.channel}:`) + state.range.join("-") : null);
   put("other", state.other);
   put("curve", state.curve, INITIAL.curve);
   put("series", state.series);

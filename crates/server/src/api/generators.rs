@@ -28,13 +28,13 @@ struct GeneratorsAnswer {
     folder: Option<String>,
     /// Every task type that a start may name.
     task_types: Vec<String>,
-    generators: Vec<FileAnswer>,
+    generators: Vec<GeneratorFile>,
     /// Files that cannot be used, or not as they are now.
-    problems: Vec<ProblemAnswer>,
+    problems: Vec<GeneratorProblem>,
 }
 
 #[derive(Serialize, ToSchema)]
-struct FileAnswer {
+struct GeneratorFile {
     file: String,
     task_type: String,
     /// The functions it has in place of our own rules.
@@ -44,7 +44,7 @@ struct FileAnswer {
 }
 
 #[derive(Serialize, ToSchema)]
-struct ProblemAnswer {
+struct GeneratorProblem {
     file: String,
     problem: String,
 }
@@ -53,17 +53,16 @@ struct ProblemAnswer {
 #[utoipa::path(get, path = "/generators", tag = "generators", responses((status = 200, body = GeneratorsAnswer)))]
 async fn list(State(app): State<App>) -> Json<GeneratorsAnswer> {
     app.generators.looked().await;
-    let files = app.generators.known().into_iter().map(|known| FileAnswer {
+    let files = app.generators.known().into_iter().map(|known| GeneratorFile {
         file: known.file.display().to_string(),
         task_type: known.task_type.clone(),
         hooks: known.hooks.iter().map(|hook| hook.name()).collect(),
         stamp: known.stamp,
     });
-    let problems = app
-        .generators
-        .problems()
-        .into_iter()
-        .map(|problem| ProblemAnswer { file: problem.file.display().to_string(), problem: problem.problem });
+    let problems = app.generators.problems().into_iter().map(|problem| GeneratorProblem {
+        file: problem.file.display().to_string(),
+        problem: problem.problem,
+    });
     Json(GeneratorsAnswer {
         folder: app.settings.generators.as_ref().map(|dir| dir.display().to_string()),
         task_types: app.generators.task_types(),

@@ -37,7 +37,7 @@ pub(super) const SECS_MAX: f64 = 86_400.0;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Ask {
+struct AskLease {
     /// How many groups; all that are ready if left out.
     groups: Option<usize>,
     /// How long to wait for them.
@@ -51,12 +51,12 @@ struct Ask {
 }
 
 /// Take groups on lease, waiting until there are enough. Answers `"lease": null` if there were not.
-#[utoipa::path(post, path = "/runs/{run}/lease", tag = "leases", params(("run" = String, Path)), request_body = Ask,
+#[utoipa::path(post, path = "/runs/{run}/lease", tag = "leases", params(("run" = String, Path)), request_body = AskLease,
     responses((status = 200, body = Value), (status = 400, body = ErrorAnswer)))]
 async fn lease(
     State(app): State<App>,
     OfRun(yard): OfRun,
-    Fields(ask): Fields<Ask>,
+    Fields(ask): Fields<AskLease>,
 ) -> Result<Response, ApiError> {
     let want = match ask.groups {
         None => Want::All,

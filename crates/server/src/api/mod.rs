@@ -10,6 +10,8 @@ mod rollouts;
 mod runs;
 mod steps;
 
+pub(crate) use runs::{ArchiveAnswer, BooksAnswer};
+
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::App;

@@ -45,7 +45,7 @@ async fn set_step(OfRun(yard): OfRun, Fields(set): Fields<SetStep>) -> Result<Js
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Ask {
+struct AskSample {
     /// Rollouts in the batch, for all ranks together.
     rollouts: usize,
     /// The trainer's step. One batch is drawn for a step: asking again gives the same, and other ranks their share
@@ -71,7 +71,7 @@ fn one() -> usize {
     1
 }
 
-impl Ask {
+impl AskSample {
     /// The rows of the batch that belong to the rank that asks.
     fn share(&self) -> Result<Range<usize>, ApiError> {
         let Self { rollouts, process_id, total_processes, step, .. } = *self;
@@ -102,14 +102,14 @@ impl Ask {
 ///
 /// With `Accept: application/vnd.apache.arrow.stream` the rollouts come as Arrow columns, and 204 says that there
 /// was not enough.
-#[utoipa::path(post, path = "/runs/{run}/sample", tag = "replay", params(("run" = String, Path)), request_body = Ask,
+#[utoipa::path(post, path = "/runs/{run}/sample", tag = "replay", params(("run" = String, Path)), request_body = AskSample,
     responses((status = 200, body = Value), (status = 204), (status = 400, body = ErrorAnswer),
         (status = 406, body = ErrorAnswer), (status = 409, body = ErrorAnswer)))]
 async fn sample(
     State(app): State<App>,
     OfRun(yard): OfRun,
     headers: HeaderMap,
-    Fields(ask): Fields<Ask>,
+    Fields(ask): Fields<AskSample>,
 ) -> Result<Response, ApiError> {
     let share = ask.share()?;
     check_secs(ask.wait_seconds, ask.lease_seconds)?;
@@ -166,7 +166,7 @@ fn as_texts(about: &Value) -> BTreeMap<String, String> {
 }
 
 /// What is said of a batch beside its rollouts.
-async fn about(yard: &Yard, ask: &Ask, granted: &Granted) -> Result<Value, ApiError> {
+async fn about(yard: &Yard, ask: &AskSample, granted: &Granted) -> Result<Value, ApiError> {
     let (at, delay) = yard.ask(|ledger| (ledger.step(), ledger.config().rules().token_delay_max)).await?;
     let step = ask.step.and_then(|step| i64::try_from(step).ok()).or(at);
     let oldest = step.zip(delay).map(|(step, delay)| step.saturating_sub_unsigned(delay));

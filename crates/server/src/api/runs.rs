@@ -56,17 +56,17 @@ pub(super) struct RunAnswer {
 }
 
 /// How the archive of a run is doing.
-#[derive(Serialize, ToSchema)]
-struct ArchiveAnswer {
-    place: String,
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ArchiveAnswer {
+    pub(crate) place: String,
     /// Everything up to this record of the run's log is archived.
     archived_seq: u64,
     /// Records that are not yet; their rollouts stay in the run's folder.
-    behind: u64,
+    pub(crate) behind: u64,
     /// Rollouts that had left the run before it was archived, or were damaged.
     missing: u64,
     /// Why it is not getting on.
-    error: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 impl From<Status> for ArchiveAnswer {
@@ -78,7 +78,7 @@ impl From<Status> for ArchiveAnswer {
 
 /// Where every rollout that was ever admitted is: admitted = held + leased + trained + dropped.
 #[derive(Serialize, ToSchema)]
-pub(super) struct BooksAnswer {
+pub(crate) struct BooksAnswer {
     admitted: u64,
     held: u64,
     leased: u64,

@@ -12,26 +12,26 @@ use super::supervisor::Seen;
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct GeneratorAnswer {
     /// `running`, `finished`, `failed` or `stopped`; `external` if its rollouts come from outside.
-    state: &'static str,
-    task_type: String,
+    pub(crate) state: &'static str,
+    pub(crate) task_type: String,
     /// `file`, `built_in` or `external`; null if nobody makes rollouts of this task any more.
-    kind: Option<&'static str>,
+    pub(crate) kind: Option<&'static str>,
     file: Option<String>,
     /// Of its process, while there is one.
-    pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
     /// When it came into this state, in milliseconds since 1970.
     since_ms: Option<u64>,
     /// How often it was started again since.
-    restarts: u32,
+    pub(crate) restarts: u32,
     /// What was noted of it last.
-    told: Option<String>,
+    pub(crate) told: Option<String>,
     /// Of a built-in task: its rollouts in numbers.
     #[schema(value_type = Option<Object>)]
-    progress: Option<Value>,
+    pub(crate) progress: Option<Value>,
     /// The functions of its file that are used in place of our own rules.
     hooks: Vec<&'static str>,
     /// Why it crashed last, or what is wrong with its file.
-    problem: Option<String>,
+    pub(crate) problem: Option<String>,
     /// The last lines that it printed; left out where all runs are listed.
     pub(crate) log: Vec<String>,
 }

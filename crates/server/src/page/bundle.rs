@@ -90,6 +90,9 @@ impl Bundle {
 
     /// A file as it was built. Reads the disk in a debug build.
     pub(crate) fn read(&self, name: &str) -> Option<Bytes> {
+        if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return None;
+        }
         let Some(folder) = &self.folder else {
             let file = Built::get(name)?;
             return Some(match file.data {
@@ -227,7 +230,15 @@ mod tests {
     #[test]
     fn nothing_beside_the_page_is_served() {
         let (_dir, bundle) = bundle();
-        for name in ["../secret", "assets/../../secret", "/etc/passwd", "assets", "", "none.js"] {
+        for name in [
+            "../secret",
+            "assets/../../secret",
+            "assets/../index.html",
+            "/etc/passwd",
+            "assets",
+            "",
+            "none.js",
+        ] {
             assert!(bundle.make_answer(name, &HeaderMap::new()).is_none(), "{name:?}");
         }
     }

@@ -97,7 +97,7 @@ impl Page {
     fn read(app: &App) -> Result<Self, ApiError> {
         let read = |name| app.page.read(name).and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
         let (Some(script), Some(style)) = (read("bundle/bundle.js"), read("bundle/bundle.css")) else {
-            let message = "this server was built without its page, which an HTML file needs; build it with `make web`, or \
+            let message = "this server was built without its page, which an HTML file needs; build it with `make build`, or \
                            use format=jsonl";
             return Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, "no_page", message));
         };
@@ -196,7 +196,9 @@ fn inert(value: &impl Serialize) -> Result<String, ApiError> {
     let mut text = String::with_capacity(json.len() + json.len() / 32);
     for char in json.chars() {
         match char {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => text.push_str(&format!("\\u{:04x}", u32::from(char))),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(char)))
+            }
             _ => text.push(char),
         }
     }
@@ -219,8 +221,14 @@ mod tests {
     fn the_policy_names_the_script_by_its_hash() {
         let page = Page { script: "1".to_owned(), style: String::new() };
         let policy = page.policy();
-        assert!(policy.contains("script-src 'sha256-a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s='"), "{policy}");
-        assert!(policy.contains("style-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"), "{policy}");
+        assert!(
+            policy.contains("script-src 'sha256-a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s='"),
+            "{policy}"
+        );
+        assert!(
+            policy.contains("style-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"),
+            "{policy}"
+        );
         assert!(!policy.contains("unsafe"));
     }
 }

@@ -199,35 +199,35 @@ async fn show(
 
 /// All there is to say of a rollout. Reads its body.
 pub(super) fn answer(app: &App, view: &View, found: Summary) -> Result<RolloutAnswer, ApiError> {
-        let body = view.catalog().body(found.row)?;
-        let (rollout, unread) = match body.rollout() {
-            Ok(rollout) => (rollout, None),
-            Err(problem) => (Default::default(), Some(problem)),
-        };
-        let pieces = body.pieces().unwrap_or_default();
-        let siblings = siblings(view, &found)?;
-        let detections = detections(&body, &found, siblings);
-        let copies = sources_of(&view.catalog().connect()?, &found.id)?;
-        let annotations = app.views.notes.of(&found.id)?;
-        let grades = rollout.rest.get("grades").cloned().unwrap_or_default();
-        Ok(RolloutAnswer {
-            messages: rollout.messages,
-            pieces: pieces.into_iter().map(PieceAnswer::from).collect(),
-            attributes: rollout.attributes,
-            timestamp: rollout.timestamp,
-            rest: rollout.rest,
-            summary: found.columns,
-            extra: found.extra,
-            source: found.source,
-            copies,
-            siblings,
-            problem: found.problem.or(unread),
-            detections,
-            annotations,
-            grades,
-            id: found.id,
-        })
-    }
+    let body = view.catalog().body(found.row)?;
+    let (rollout, unread) = match body.rollout() {
+        Ok(rollout) => (rollout, None),
+        Err(problem) => (Default::default(), Some(problem)),
+    };
+    let pieces = body.pieces().unwrap_or_default();
+    let siblings = siblings(view, &found)?;
+    let detections = detections(&body, &found, siblings);
+    let copies = sources_of(&view.catalog().connect()?, &found.id)?;
+    let annotations = app.views.notes.of(&found.id)?;
+    let grades = rollout.rest.get("grades").cloned().unwrap_or_default();
+    Ok(RolloutAnswer {
+        messages: rollout.messages,
+        pieces: pieces.into_iter().map(PieceAnswer::from).collect(),
+        attributes: rollout.attributes,
+        timestamp: rollout.timestamp,
+        rest: rollout.rest,
+        summary: found.columns,
+        extra: found.extra,
+        source: found.source,
+        copies,
+        siblings,
+        problem: found.problem.or(unread),
+        detections,
+        annotations,
+        grades,
+        id: found.id,
+    })
+}
 
 /// The bytes of a row, exactly as they stand in the file.
 #[utoipa::path(get, path = "/{view}/rollouts/{id}/raw", tag = "view", params(("view" = String, Path), ("id" = String, Path)),

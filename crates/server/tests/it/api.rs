@@ -250,19 +250,6 @@ fn the_books_are_metrics_too() {
 }
 
 #[test]
-fn programs_and_people_are_greeted_in_their_own_way() {
-    let server = Server::start(json!({}));
-    assert_eq!(server.get("/").1, json!({"message": "Rollout Buffer Server is running"}));
-    let mut stream = server.connect();
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    let page = super::server::read_all(&mut stream);
-    assert!(page.contains("<title>Rollyard</title>") && page.contains("default"), "{page}");
-    assert_eq!(server.get("/healthz").1["status"], "ok");
-}
-
-#[test]
 fn a_stopping_server_lets_waiting_readers_go() {
     let server = Server::start(json!({}));
     let url = server.url("/api/runs/default/lease");

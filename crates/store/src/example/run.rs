@@ -327,7 +327,10 @@ fn line(place: Place, task: &Task, attempt: &Attempt, spread: &Spread) -> String
         row.insert("response_length".to_owned(), json!(made.sampled));
         row.extend(made.fields);
     } else {
-        let answers = attempt.messages.iter().filter(|message| message.get("role").and_then(Value::as_str) == Some("assistant"));
+        let answers = attempt
+            .messages
+            .iter()
+            .filter(|message| message.get("role").and_then(Value::as_str) == Some("assistant"));
         let chars: usize = answers.map(|message| message.to_string().len()).sum();
         // About what a tokenizer makes of prose.
         row.insert("response_length".to_owned(), json!(chars / 4));

@@ -8,6 +8,7 @@ use crate::error::ApiError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = MetricKind)]
 pub(super) enum Kind {
     Float,
     Int,

@@ -1,0 +1,40 @@
+import { mkdirSync, mkdtempSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, inject, test } from "vitest";
+import { get, openView, type Schema } from "./api";
+import { open } from "./page";
+
+/** Into the documents with UPDATE_IMAGES=1; else the tests only see that there is something to show. */
+const FOLDER = process.env["UPDATE_IMAGES"] === "1" ? resolve(import.meta.dirname, "../../../docs/images") : mkdtempSync(join(inject("folder"), "images-"));
+mkdirSync(FOLDER, { recursive: true });
+
+async function first(filter: string, sort = ""): Promise<string> {
+  const view = await openView(inject("example"));
+  const rows = await get<Schema["RowsAnswer"]>(`/api/view/${view}/rows?filter=${encodeURIComponent(filter)}&sort=${sort}&limit=1`);
+  return rows.rows[0]?.id ?? "";
+}
+
+const SOME = "tool_calls > 1 AND tokens > 0 AND reward > 0.5";
+
+const SCREENS: Record<string, () => Promise<string>> = {
+  chat: async () => `/?place={example}&r=${await first(SOME, "-step")}&series=data_source`,
+  tokens: async () => `/?place={example}&q=tokens+%3E+0&r=${await first("tokens > 100 AND reward < 0.5")}&tab=tokens`,
+  group: async () => `/?place={example}&list=groups&r=${await first("reward > 0.5 AND data_source contains \"math\"", "-step")}&tab=group`,
+  diff: async () => `/?place={example}&r=${await first("data_source contains \"math\" AND reward < 0.5", "-step")}&tab=diff`,
+  figures: async () => `/?place={example}&list=figures&series=data_source&r=${await first(SOME)}&tab=info`,
+  search: async () => `/?place={example}&list=hits&s=${encodeURIComponent("all::reasoning:wait")}&r=${await first(SOME)}`,
+};
+
+for (const theme of ["light", "dark"] as const) {
+  test.each(Object.keys(SCREENS))(`a picture of %s, ${theme}`, async (name) => {
+    const path = (await SCREENS[name]?.()) ?? "/";
+    for (const [width, height] of [[1440, 900], [1024, 768]] as const) {
+      const page = await open(path, { theme, width, height });
+      await page.getByRole("article", { name: "Rollout" }).waitFor();
+      await page.waitForLoadState("networkidle");
+      const file = join(FOLDER, width === 1440 ? `${name}-${theme}.png` : `${name}-${theme}-small.png`);
+      await page.screenshot({ path: file });
+      expect(statSync(file).size).toBeGreaterThan(20_000);
+    }
+  });
+}
