@@ -1,4 +1,3 @@
-import { grouped } from "@/parts/grouped";
 import { memo, useMemo, useRef } from "react";
 import { grouped } from "@/parts/grouped";
 import { figure, rewardColour, share } from "@/parts/numbers";

@@ -6,6 +6,8 @@ export type TokensAnswer = Schema["TokensAnswer"] & {
   texts?: string[] | null;
   entropies?: (number | null)[] | null;
   advantages?: (number | null)[] | null;
+  /** Lists of the row that do not fit its tokens, and so are left out. */
+  problems?: string[];
 };
 
 /** Fields that hold tokens, as the formats name them. */

@@ -22,7 +22,7 @@ const worst = ({ prompt_len, logprobs, mask }: Tokens) =>
 
 async function some() {
   const view = await viewOf();
-  const [id = ""] = await first(view, "SELECT id FROM rollouts WHERE tokens > 50 AND body LIKE '%\"logprobs\"%' AND step = (SELECT max(step) FROM rollouts) ORDER BY step DESC, sample_index LIMIT 1");
+  const [id = ""] = await first(view, `SELECT id FROM rollouts WHERE step = (SELECT max(step) FROM rollouts) AND body LIKE '%"response_tokens"%' ORDER BY sample_index, id`);
   return { id: String(id), tokens: await ask<Tokens>(`/api/view/${view}/rollouts/${id}/tokens`) };
 }
 
@@ -135,4 +135,28 @@ test("b puts the chat beside the tokens, from any tab", async () => {
   expect(params(page).get("beside")).toBe("1");
   await page.keyboard.press("b");
   await expect.poll(() => params(page).get("beside")).toBe(null);
+});
+
+test("texts, entropies and advantages are shown where the row has them, with what cannot be seen", async () => {
+  const row = {
+    messages: [message("user", "q"), message("assistant", "a")],
+    tokens: [1, 2, 3, 4],
+    response_length: 3,
+    logprobs: [-0.1, -2, -1],
+    entropies: [0.05, 2.5, 0.7],
+    advantages: [-1, 0, 1],
+    token_texts: ["Hi", "<b>bold</b>", "\u202e", "\n"],
+  };
+  const file = place([row]);
+  const view = await viewOf(file);
+  const [id = ""] = await first(view, "SELECT id FROM rollouts");
+  const page = await open(`/?place=${encodeURIComponent(file)}&r=${id}&tab=tokens&heat=entropy`);
+  await page.locator('[data-at="1"]').waitFor();
+  expect(await page.locator("[data-at]").allTextContents()).toEqual(["Hi", "<b>bold</b>", "⟨U+202E⟩", "⏎"]);
+  expect(await page.locator('[data-at="2"]').getAttribute("class")).toContain("heat4");
+  await page.locator('[data-at="2"]').hover();
+  await page.getByLabel("This token").getByText("2.500").waitFor();
+  await page.getByRole("button", { name: "Colour by advantage" }).click();
+  await page.locator('[data-at="3"][class*="reward4"]').waitFor();
+  expect(await page.locator('[data-at="1"]').getAttribute("class")).toContain("reward0");
 });
