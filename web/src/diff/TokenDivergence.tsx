@@ -2,7 +2,7 @@ import { count, counted, figure } from "@/parts/numbers";
 import type { Rollout } from "@/reader/useRollout";
 import { useViewState } from "@/state/location";
 import { nameOf } from "@/tokens/place";
-import { useTokens, type TokensAnswer } from "@/tokens/useTokens";
+import { mayHaveTokens, useTokens, type TokensAnswer } from "@/tokens/useTokens";
 import { commonStart } from "./align";
 import css from "./Diff.module.css";
 
@@ -19,7 +19,7 @@ export function tokenAt({ tokens, texts, prompt_len, logprobs }: TokensAnswer, a
 /** Where two that were sampled from the same prompt part: the one token that made the difference. */
 export function TokenDivergence({ here, there }: { here: Rollout; there: Rollout }) {
   const [, set] = useViewState();
-  const both = [here, there].every(({ summary }) => typeof (summary as Record<string, unknown>)["tokens"] === "number");
+  const both = mayHaveTokens(here) && mayHaveTokens(there);
   const mine = useTokens(here.id, both).data;
   const theirs = useTokens(there.id, both).data;
   if (!both || !mine?.answer || !theirs?.answer || mine.id !== here.id || theirs.id !== there.id) return null;

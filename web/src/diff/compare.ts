@@ -10,8 +10,11 @@ export interface Segment {
 /** Sizes in characters of both texts together, without what they begin and end with in common. */
 const BY_WORDS_MAX = 200_000;
 const BY_LINES_MAX = 5_000_000;
-/** Two long texts with nothing in common would take minutes, and the answer would say no more. */
-const PATIENCE_MS = 1_500;
+/**
+ * Two long texts with little in common would take minutes, and the answer would say no more. Steps and not time, so that
+ * the same two texts have the same diff on every machine; so many take about a second.
+ */
+const EDITS_MAX = 3_000;
 
 type Grain = "words" | "lines" | "blocks";
 
@@ -35,7 +38,7 @@ function between(left: string, right: string): Segment[] {
   const size = left.length + right.length;
   const grains: Grain[] = size <= BY_WORDS_MAX ? ["words", "lines"] : size <= BY_LINES_MAX ? ["lines", "blocks"] : ["blocks"];
   for (const grain of left === "" || right === "" ? [] : grains) {
-    const changes = diffArrays(split(left, grain), split(right, grain), { timeout: PATIENCE_MS });
+    const changes = diffArrays(split(left, grain), split(right, grain), { maxEditLength: EDITS_MAX });
     if (!changes) continue;
     return changes.map(({ added, removed, value }) => ({ kind: added ? "added" : removed ? "removed" : "same", text: value.join("") }));
   }

@@ -3,10 +3,21 @@
 /** The words of the ledger, for those who do not know it by heart. */
 const REASONS: Record<string, string> = {
   no_variance: "all rewards of its group were equal",
-  stale: "its weights were too old",
-  too_old: "its weights were too old",
-  duplicate: "it had been written before",
+  too_few_answers: "too few of its group ended in an answer",
+  too_few_in_time: "its group ended with too few rollouts",
+  filtered: "the filter took it out of a group that was used",
+  too_few_valid: "the filter left too few of its group",
+  cannot_pad: "its group was too short to be padded with copies",
   requested: "somebody asked for it",
+  corrupt: "its bytes on disk did not match their checksum",
+  stale_step: "the trainer was too many steps ahead of its weights",
+  stale_time: "it was made too long ago",
+  stale_tokens: "all its tokens came from weights too far behind",
+  future_step: "its weights were not ones that the trainer had",
+  capacity: "newer rollouts needed the room",
+  hook_rejected: "its generator found the group not valid",
+  hook_failed: "a function of its generator failed",
+  regenerated: "its generator made the group anew",
 };
 
 const STATES: Record<string, string> = {

@@ -1,5 +1,5 @@
-import { grouped } from "@/parts/grouped";
 import { memo, useMemo, useRef } from "react";
+import { grouped } from "@/parts/grouped";
 import { figure, rewardColour, share } from "@/parts/numbers";
 import { useWidth } from "@/tokens/useWidth";
 import { turnsOf, type AtStep } from "./story";
@@ -43,44 +43,44 @@ export const StepChart = memo(function StepChart({ steps, current, onOpen }: Pro
   const { low, high, first, last, x, y, dots, means } = chart;
   return (
     <div ref={box} className={css["chartBox"]}>
-    <svg className={css["chart"]} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={`Rewards from step ${first} to ${last}; the same figures are in the list below`}>
-      {[low, high].map((reward) => (
-        <g key={reward}>
-          <line className={css["rule"]} x1={EDGE.left - 32} x2={width - EDGE.right + 32} y1={y(reward)} y2={y(reward)} />
-          <text className={css["label"]} x={EDGE.left - 40} y={y(reward) + 4} textAnchor="end">
-            {figure(reward)}
+      <svg className={css["chart"]} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={`Rewards from step ${first} to ${last}; the same figures are in the list below`}>
+        {[low, high].map((reward) => (
+          <g key={reward}>
+            <line className={css["rule"]} x1={EDGE.left - 32} x2={width - EDGE.right + 32} y1={y(reward)} y2={y(reward)} />
+            <text className={css["label"]} x={EDGE.left - 40} y={y(reward) + 4} textAnchor="end">
+              {figure(reward)}
+            </text>
+          </g>
+        ))}
+        {turnsOf(steps).map(({ what, step }) => (
+          <g key={step}>
+            <line className={css["turn"]} data-what={what} x1={x(step)} x2={x(step)} y1={EDGE.top - 4} y2={HEIGHT - EDGE.bottom} />
+            <text className={css["label"]} x={x(step)} y={EDGE.top - 8} textAnchor="middle">
+              {MARKS[what]}
+            </text>
+          </g>
+        ))}
+        <polyline className={css["mean"]} points={means.join(" ")} />
+        {dots.map(({ rollout, reward, step, cx, cy }) => (
+          <circle
+            key={rollout.id}
+            className={css["dot"]}
+            data-current={rollout.id === current}
+            cx={cx}
+            cy={cy}
+            r={DOT}
+            style={{ fill: rewardColour(share(reward, low, high)) }}
+            onClick={() => onOpen(rollout.id)}
+          >
+            <title>{`step ${step}, reward ${figure(reward)}: open`}</title>
+          </circle>
+        ))}
+        {[...new Set([first, last])].map((step) => (
+          <text key={step} className={css["label"]} x={x(step)} y={HEIGHT - 4} textAnchor="middle">
+            step {step}
           </text>
-        </g>
-      ))}
-      {turnsOf(steps).map(({ what, step }) => (
-        <g key={step}>
-          <line className={css["turn"]} data-what={what} x1={x(step)} x2={x(step)} y1={EDGE.top - 4} y2={HEIGHT - EDGE.bottom} />
-          <text className={css["label"]} x={x(step)} y={EDGE.top - 8} textAnchor="middle">
-            {MARKS[what]}
-          </text>
-        </g>
-      ))}
-      <polyline className={css["mean"]} points={means.join(" ")} />
-      {dots.map(({ rollout, reward, step, cx, cy }) => (
-        <circle
-          key={rollout.id}
-          className={css["dot"]}
-          data-current={rollout.id === current}
-          cx={cx}
-          cy={cy}
-          r={DOT}
-          style={{ fill: rewardColour(share(reward, low, high)) }}
-          onClick={() => onOpen(rollout.id)}
-        >
-          <title>{`step ${step}, reward ${figure(reward)}: open`}</title>
-        </circle>
-      ))}
-      {[...new Set([first, last])].map((step) => (
-        <text key={step} className={css["label"]} x={x(step)} y={HEIGHT - 4} textAnchor="middle">
-          step {step}
-        </text>
-      ))}
-    </svg>
+        ))}
+      </svg>
     </div>
   );
 });

@@ -42,9 +42,14 @@ export function TokenPane({ id, model }: Props) {
       />
       {!model.hasTexts && (
         <p className={css["hint"]}>
-          Ids only: the server has no tokenizer. Start it with <code>--tokenizer DIR</code> to see what they say.
+          Ids only: the row has no texts for its tokens. Start the server with <code>--tokenizer DIR</code> to see what they say.
         </p>
       )}
+      {model.problems.map((problem) => (
+        <p key={problem} className={css["hint"]}>
+          Left out: {problem}
+        </p>
+      ))}
       <Legend model={model} heat={heat} />
       {(model.has.logprob || (heat === "entropy" && model.has.entropy)) && <Strip model={model} heat={heat} chosen={chosen} onChoose={choose} />}
       <div className={css["middle"]}>

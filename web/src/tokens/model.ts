@@ -27,6 +27,8 @@ export interface Model {
   has: Record<Heat, boolean>;
   hasTexts: boolean;
   isExact: boolean;
+  /** What of the row could not be used, and why. */
+  problems: string[];
   /** The greatest advantage, either way. */
   advantageMax: number;
   /** The newest first. */
@@ -79,6 +81,7 @@ export function modelOf(answer: TokensAnswer): Model {
     },
     hasTexts: texts !== null,
     isExact: answer.exact,
+    problems: answer.problems ?? [],
     advantageMax,
     versions: [...new Set(versions ?? [])].filter((version) => version >= 0).sort((a, b) => b - a),
     worst: worstOf(logprobs ?? [], mask).map((i) => i + promptLen),

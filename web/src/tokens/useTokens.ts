@@ -6,7 +6,17 @@ export type TokensAnswer = Schema["TokensAnswer"] & {
   texts?: string[] | null;
   entropies?: (number | null)[] | null;
   advantages?: (number | null)[] | null;
+  /** Lists of the row that do not fit its tokens, and so are left out. */
+  problems?: string[];
 };
+
+/** Fields that hold tokens, as the formats name them. */
+const FIELDS = ["tokens", "prompt_tokens", "response_tokens", "turns"];
+
+/** Whether it is worth asking: a length in the summary does not mean that the tokens themselves were kept. */
+export function mayHaveTokens({ rest }: Pick<Schema["RolloutAnswer"], "rest">): boolean {
+  return FIELDS.some((name) => name in rest);
+}
 
 /** The tokens of a rollout, with the id that they belong to: while those of the next one come, these are still shown. */
 export function useTokens(id: string | null, enabled = true) {
