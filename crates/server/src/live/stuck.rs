@@ -13,6 +13,9 @@ use crate::generators::GeneratorAnswer;
 /// Nothing for that long is worth a word; rollouts and training steps take their time.
 const QUIET_SECS: u64 = 120;
 
+/// A built-in generator whose engine fails is told sooner.
+const ENGINE_QUIET_SECS: u64 = 10;
+
 /// A lease is near its end with this share of its time left, and at most a minute.
 const LEASE_LEFT_RATIO: f64 = 0.2;
 const LEASE_LEFT_SECS: f64 = 60.0;
@@ -158,7 +161,9 @@ fn generator(facts: &Facts<'_>) -> Option<Stuck> {
             })
         }
         "running" => {
-            let waits_for = generator.progress.as_ref()?.get("last_error")?.as_str()?;
+            // The last failure may be long ago: it is told only while nothing comes in.
+            let is_quiet = secs_since(facts, facts.moved.admitted_ms) >= ENGINE_QUIET_SECS;
+            let waits_for = generator.progress.as_ref().filter(|_| is_quiet)?.get("last_error")?.as_str()?;
             Some(Stuck {
                 kind: "generator_waits",
                 what: format!("The generator of {task:?} has trouble with its engine."),

@@ -317,6 +317,9 @@ fn a_generator_that_never_writes_is_given_up_with_what_to_do() {
     let yard = Yard::start(&[("a_generator.py", broken)]);
     yard.start_rollout(yard.payload("broken"));
     let generator = yard.once("failed");
+    let stuck = yard.server.get("/api/live").1["runs"][0]["stuck"][0].clone();
+    assert_eq!(stuck["kind"], "generator_failed", "{stuck:#}");
+    assert!(stuck["next"].as_str().unwrap().contains("/generator/start"), "{stuck:#}");
     for part in ["exit code 1", "KeyError: 'tokenizer'", "2 times in a row", "/generator/start"] {
         assert!(generator["told"].as_str().unwrap().contains(part), "{part}: {generator:#}");
     }
