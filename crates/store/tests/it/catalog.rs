@@ -72,12 +72,13 @@ pub(crate) fn all(catalog: &Catalog) -> Vec<String> {
     let connection = catalog.connect().unwrap();
     let mut select = connection
         .prepare(
-            "SELECT source_file, line, id, bad, step, reward, status, body, problem, extra FROM all_rows",
+            "SELECT source_file, line, id, bad, step, reward, status, body, problem, extra, dead_group, length_ratio
+             FROM all_rows",
         )
         .unwrap();
     let mut all: Vec<String> = select
         .query_map([], |row| {
-            Ok((0..10).map(|at| format!("{:?}|", row.get_ref(at).unwrap())).collect::<String>())
+            Ok((0..12).map(|at| format!("{:?}|", row.get_ref(at).unwrap())).collect::<String>())
         })
         .unwrap()
         .map(Result::unwrap)

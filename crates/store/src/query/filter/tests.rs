@@ -165,7 +165,7 @@ fn completion_knows_what_comes_next() {
         ("reward > 1 and da|", Some(("data_source", Field))),
         ("not trunc|", Some(("truncated", Field))),
         ("(ste|", Some(("step", Field))),
-        ("leng|", Some(("length(", Keyword))),
+        ("uppe|", Some(("upper(", Keyword))),
         ("reward is |", Some(("null", Keyword))),
         ("diffi|", Some(("difficulty", Field))),
         ("odd n|", None),

@@ -58,6 +58,9 @@ static NAMES: LazyLock<Regex> =
 static PATH_KEY: LazyLock<Regex> =
     LazyLock::new(|| regex(r#""(?:path|file_path|filepath|filename|file|target_file)\s?"\s*:\s*$"#));
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| regex(r#""command\s?"\s*:\s*"(\w+)\s?""#));
+/// Without any of these nothing is done to a path. Most paths are only read, and go no further.
+static VERBS: LazyLock<Regex> =
+    LazyLock::new(|| regex("rm|unlink|remove|sed|perl|truncate|mv|tee|cp|>$|File: ?$"));
 static REMOVES: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r#"(?:^|[\s($"'])(?:rm|unlink|rmdir)\s|(?:os\.remove|os\.unlink|rmtree|unlinkSync|rmSync)\($|Delete File: ?$"#,
@@ -94,9 +97,9 @@ impl Tamper {
             return;
         }
         let hit = match channel {
-            Channel::ToolCall => self.code(&plain(text), editing(text)),
+            Channel::ToolCall => self.code(&plain(text), true),
             Channel::Assistant => fenced(text).find_map(|range| {
-                let (bytes, why) = self.code(text.get(range.clone())?, None)?;
+                let (bytes, why) = self.code(text.get(range.clone())?, false)?;
                 Some((bytes.start + range.start..bytes.end + range.start, why))
             }),
             _ => None,
@@ -104,13 +107,12 @@ impl Tamper {
         self.found = hit.map(|(bytes, why)| Found { piece: nth, bytes, why });
     }
 
-    /// `editing` is what a tool does to the file that it is given.
-    fn code(&mut self, code: &str, editing: Option<Action>) -> Option<(Range<usize>, String)> {
+    fn code(&mut self, code: &str, is_call: bool) -> Option<(Range<usize>, String)> {
         let statement = STATEMENTS.captures_iter(code).find_map(|found| statement(code, &found));
-        statement.or_else(|| self.file(code, editing))
+        statement.or_else(|| self.file(code, is_call))
     }
 
-    fn file(&mut self, code: &str, editing: Option<Action>) -> Option<(Range<usize>, String)> {
+    fn file(&mut self, code: &str, is_call: bool) -> Option<(Range<usize>, String)> {
         let mut from = 0;
         for hit in NAMES.find_iter(code) {
             if hit.start() < from {
@@ -120,7 +122,7 @@ impl Tamper {
             from = range.end;
             let path = code.get(range.clone())?;
             let Some(guarded) = guarded(path) else { continue };
-            let Some(action) = action(code, &range, editing) else { continue };
+            let Some(action) = action(code, &range, is_call) else { continue };
             let name = path.rsplit('/').next().unwrap_or(path);
             match (guarded, action) {
                 (Guarded::ByName, Action::Write) => self.own.push(name.to_owned()),
@@ -205,12 +207,11 @@ fn fenced(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What a tool for files does, by its command or its name.
+/// What a tool for files does to the file that it is given, by its command or its name.
 fn editing(call: &str) -> Option<Action> {
     let (name, arguments) = call.split_once(' ')?;
     let head = arguments.get(..floor(arguments, 400)).unwrap_or_default();
-    let head = plain(head);
-    if let Some(command) = COMMAND.captures(&head).and_then(|found| found.get(1)) {
+    if let Some(command) = COMMAND.captures(head).and_then(|found| found.get(1)) {
         return match command.as_str() {
             "create" | "write" => Some(Action::Write),
             "str_replace" | "insert" | "edit" | "replace" | "append" => Some(Action::Edit),
@@ -269,7 +270,7 @@ fn guarded(path: &str) -> Option<Guarded> {
 }
 
 /// What is done to the path, by what stands around it on its line.
-fn action(code: &str, path: &Range<usize>, editing: Option<Action>) -> Option<Action> {
+fn action(code: &str, path: &Range<usize>, is_call: bool) -> Option<Action> {
     const AROUND: usize = 240;
     let from = floor(code, path.start.saturating_sub(AROUND));
     let before = code.get(from..path.start)?;
@@ -278,8 +279,8 @@ fn action(code: &str, path: &Range<usize>, editing: Option<Action>) -> Option<Ac
     let after = code.get(path.end..)?;
     let after = after.split('\n').next().unwrap_or_default();
     let bare = line.trim_end_matches(['"', '\'', ' ']);
-    if editing.is_some() && PATH_KEY.is_match(bare) {
-        return editing;
+    if is_call && bare.ends_with(':') && PATH_KEY.is_match(bare) {
+        return editing(code);
     }
     if bare.ends_with("open(") {
         let opened = OPENED.captures(after)?;
@@ -288,6 +289,9 @@ fn action(code: &str, path: &Range<usize>, editing: Option<Action>) -> Option<Ac
     if bare.ends_with("Path(") {
         let method = METHOD.captures(after)?;
         return Some(if method.name("delete").is_some() { Action::Delete } else { Action::Write });
+    }
+    if !VERBS.is_match(bare) && !bare.ends_with('(') {
+        return None;
     }
     match () {
         () if REMOVES.is_match(bare) || REMOVES.is_match(line) => Some(Action::Delete),

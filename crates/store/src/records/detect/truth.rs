@@ -91,16 +91,15 @@ impl Truths {
             return;
         }
         let is_tool = channel == Channel::ToolResult;
-        let hit =
-            self.truths.iter().filter(|truth| !truth.is_said && !(is_tool && truth.is_number)).find_map(
-                |truth| {
-                    let at = memmem::find_iter(text.as_bytes(), truth.text.as_bytes());
-                    let mut whole = at.filter(|at| stands_alone(text, *at, truth.text.len()));
-                    whole
-                        .find(|at| is_tool || !is_option(text.get(..*at).unwrap_or_default()))
-                        .map(|at| (at, truth))
-                },
-            );
+        let hit = self.truths.iter().filter(|truth| !(truth.is_said || is_tool && truth.is_number)).find_map(
+            |truth| {
+                let at = memmem::find_iter(text.as_bytes(), truth.text.as_bytes());
+                let mut whole = at.filter(|at| stands_alone(text, *at, truth.text.len()));
+                whole
+                    .find(|at| is_tool || !is_option(text.get(..*at).unwrap_or_default()))
+                    .map(|at| (at, truth))
+            },
+        );
         self.told = hit.map(|(at, truth)| {
             let place = match channel {
                 Channel::System => "what the system says",
