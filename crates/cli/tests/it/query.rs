@@ -291,11 +291,39 @@ fn view_shows_what_was_named_and_nothing_else() {
 }
 
 #[test]
+fn view_shows_an_example_to_who_has_no_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut program = rollyard(dir.path());
+    program.env("ROLLYARD_CACHE", dir.path().join("cache")).env("XDG_DATA_HOME", dir.path().join("share"));
+    let mut child = program
+        .args(["view", "--example", "--no-open"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let page = line.strip_prefix("viewing at ").unwrap_or_else(|| panic!("{line:?}")).trim();
+    let (site, place) = page.split_once("/?place=").unwrap();
+    let mut opened =
+        ureq::post(format!("{site}/api/view/open")).send_json(json!({"places": [place]})).unwrap();
+    let opened: Value = serde_json::from_str(&opened.body_mut().read_to_string().unwrap()).unwrap();
+    // The same place as the page asks for: a link to the one opens the other.
+    let mut asked = ureq::post(format!("{site}/api/view/example")).send_json(json!({})).unwrap();
+    let asked: Value = serde_json::from_str(&asked.body_mut().read_to_string().unwrap()).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((&opened["places"][0], &asked["place"]), (&json!(place), &json!(place)));
+    assert_eq!(std::fs::read_dir(place).unwrap().count(), 3);
+}
+
+#[test]
 fn view_says_at_once_what_is_not_there() {
     let dir = folder();
     for (arguments, words) in [
         (&["view", "nowhere", "--no-open"][..], "nowhere"),
         (&["view", "runs", "--listen", "0.0.0.0:0"], "token"),
+        (&["view", "runs", "--tokenizer", "none", "--no-open"], "tokenizer.json"),
     ] {
         let outcome = ask(dir.path(), arguments);
         assert_eq!(outcome.code, Some(1), "{outcome:?}");

@@ -18,7 +18,10 @@ fn the_example_run_can_be_asked_for_and_opened() {
     assert!(Path::new(place).ends_with("view/example"), "{place}");
     let view = viewed.open(&[place]);
     let health = &viewed.get(&view, "")["health"];
-    assert_eq!((&health["rows"], &health["bad_rows"], &health["copies"]), (&json!(1923), &json!(2), &json!(1)));
+    assert_eq!(
+        (&health["rows"], &health["bad_rows"], &health["copies"]),
+        (&json!(1923), &json!(2), &json!(1))
+    );
     assert_eq!(viewed.server.post("/api/view/example", json!({})).1, first, "it is there already");
     assert_eq!(viewed.server.get("/api/view/browse").1["folders"], roots, "it is no root to browse");
     // What lies beside it stays out of reach.
@@ -74,7 +77,10 @@ fn a_tokenizer_says_what_text_tokens_are() {
         if expected {
             let shown: Vec<String> = serde_json::from_value(texts(1)).unwrap();
             assert_eq!(shown.len(), ids.len());
-            assert!(shown.concat().starts_with("Say hello to naïve ") && shown.concat().contains("\\xF0"), "{shown:?}");
+            assert!(
+                shown.concat().starts_with("Say hello to naïve ") && shown.concat().contains("\\xF0"),
+                "{shown:?}"
+            );
         } else {
             assert_eq!(texts(1), Value::Null);
         }
@@ -95,7 +101,8 @@ fn with_page() -> (tempfile::TempDir, Viewed) {
 }
 
 fn html(server: &Server, view: &str, query: &str) -> (u16, String) {
-    let mut answer = agent().get(server.url(&format!("/api/view/{view}/export?format=html{query}"))).call().unwrap();
+    let mut answer =
+        agent().get(server.url(&format!("/api/view/{view}/export?format=html{query}"))).call().unwrap();
     let text = answer.body_mut().with_config().limit(1 << 28).read_to_string().unwrap();
     (answer.status().as_u16(), text)
 }

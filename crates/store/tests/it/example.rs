@@ -7,6 +7,7 @@ use rollyard_store::places::{Places, Roots};
 use rollyard_store::query::{Choice, Query};
 use serde_json::Value;
 use std::fs;
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 fn open() -> (tempfile::TempDir, Query) {
@@ -71,7 +72,6 @@ fn every_kind_of_rollout_in_the_example_is_found_by_a_filter() {
         ("stop_reason == \"content_filter\" AND response_chars == 0", 1, 1),
         ("repetition > 0.9", 3, 3),
         ("message_count > 100", 1, 1),
-        ("length(body) > 1000000", 1, 1),
         ("reward is null", 1, 1),
         ("odd", 1, 1),
         ("reward.correct == 0 AND reward > 0", 1, 1),
@@ -80,19 +80,36 @@ fn every_kind_of_rollout_in_the_example_is_found_by_a_filter() {
         ("format_only", 1, 1),
         ("dead_group", 80, 600),
         ("length_ratio > 5", 1, 40),
-        ("body contains \"reference_solution.py\"", 1, 1),
-        ("body contains \"conftest.py\"", 1, 1),
-        ("response contains \"<|channel|>analysis\"", 1, 1),
-        ("response contains \"<reasoning>\"", 50, 400),
-        ("body contains \"ToolTimeout\"", 20, 200),
-        ("prompt contains \"强化学习\"", 32, 32),
-        ("prompt contains \"الذاكرة\"", 32, 32),
-        ("prompt contains \"👩‍👩‍👧‍👦\"", 32, 32),
         ("advantage > 1", 100, 900),
         ("tokens > 0", 1920, 1920),
     ] {
         let found = count(&query, filter);
         assert!((least..=most).contains(&found), "{filter}: {found}, and not {least} to {most}");
+    }
+}
+
+#[test]
+fn texts_that_were_planted_in_the_example_are_found_in_their_rollouts() {
+    let (_folder, query) = open();
+    for (condition, least, most) in [
+        ("length(body) > 1000000", 1, 1),
+        ("instr(body, 'reference_solution.py')", 1, 1),
+        ("instr(body, 'conftest.py')", 1, 1),
+        ("instr(response, '<|channel|>analysis')", 1, 1),
+        ("instr(response, '<reasoning>')", 50, 400),
+        ("instr(body, 'ToolTimeout')", 20, 200),
+        ("instr(prompt, '强化学习')", 32, 32),
+        ("instr(prompt, 'الذاكرة')", 32, 32),
+        ("instr(prompt, '👩‍👩‍👧‍👦')", 32, 32),
+    ] {
+        let mut found = 0;
+        let sql = format!("select id from rollouts where {condition}");
+        let counted = query.sql(&sql, &mut |_, _| {
+            found += 1;
+            ControlFlow::Continue(())
+        });
+        counted.unwrap();
+        assert!((least..=most).contains(&found), "{condition}: {found}, and not {least} to {most}");
     }
 }
 
