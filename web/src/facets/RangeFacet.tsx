@@ -1,5 +1,6 @@
 import { useView } from "@/api/view";
 import { figure } from "@/parts/numbers";
+import { binsFor } from "./bins";
 import { Brush } from "./Brush";
 import { Fold } from "./Fold";
 import { RangeInputs } from "./RangeInputs";
@@ -19,7 +20,7 @@ interface Props {
 export function RangeFacet({ field, whole, counts, isInteger, onDrop }: Props) {
   const { answer } = useView();
   const { choice, around, choose } = useChoice(field);
-  const histogram = useHistogram(field, around, 40);
+  const histogram = useHistogram(field, around, binsFor(whole.range, isInteger));
   const [low, high] = counts?.range ?? whole.range ?? [null, null];
   const set = (range: Range | null) => choose({ ...choice, range }, false);
   const note = low === null ? "no row is left" : `${figure(low)} to ${figure(high)}`;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isIn, rangeOf } from "./bins";
+import { binsFor, isIn, rangeOf } from "./bins";
 
 const bins = [0, 2.5, 5, 7.5].map((from) => ({ from, to: from + 2.5, count: 1 }));
 
@@ -17,4 +17,11 @@ test("bins know whether they are in a range", () => {
   expect(inside(null)).toBe(4);
   expect(inside({ from: 0, to: 5, open: true })).toBe(2);
   expect(inside({ from: 10, to: null, open: false })).toBe(1);
+});
+
+test("each whole number has its own bin, or as many as the next", () => {
+  expect(binsFor([1, 60], true)).toBe(60);
+  expect(binsFor([0, 99], true)).toBe(34);
+  expect(binsFor([5, 5], true)).toBe(2);
+  expect(binsFor([0, 1], false)).toBe(40);
 });

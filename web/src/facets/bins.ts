@@ -5,6 +5,15 @@ import type { Bin } from "./useHistogram";
 
 const tidy = (n: number) => Number(n.toPrecision(12));
 
+const BINS = 40;
+
+/** How many bins show a range. Whole numbers come in equal parts, or the bars would show the rounding. */
+export function binsFor(range: [number, number] | null, isInteger: boolean): number {
+  if (!range || !isInteger) return BINS;
+  const numbers = range[1] - range[0] + 1;
+  return numbers <= 1.5 * BINS ? Math.max(2, numbers) : Math.ceil(numbers / Math.ceil(numbers / BINS));
+}
+
 export function rangeOf(bins: Bin[], first: number, last: number, isInteger: boolean): Range | null {
   const from = bins[Math.min(first, last)];
   const to = bins[Math.max(first, last)];

@@ -26,8 +26,8 @@ export function findings(health: Schema["HealthAnswer"], columns: string[]): Fin
     {
       n: health.dead_groups,
       name: "dead_groups",
-      text: `${count(health.dead_groups)} of ${counted(health.groups, "group")} all alike in reward`,
-      // Older servers have no column for it.
+      text: `${count(health.dead_groups)} of ${counted(health.groups, "group")} are dead`,
+      // Only where the catalog has a column for it.
       ...(columns.includes("dead_group") ? { clause: "dead_group == true" } : {}),
     },
     { n: health.half_written, name: "half_written", text: `${counted(health.half_written, "file")} still being written` },

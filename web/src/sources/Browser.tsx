@@ -78,7 +78,7 @@ export function Browser({ start = null, onOpen, onAdd }: Props) {
         <FileList
           entries={shown}
           within={place === null ? "" : recursive ? place : null}
-          takesFocus={moved}
+          takesFocus={moved || onAdd !== undefined}
           selected={selected}
           marked={marked}
           onToggle={toggle}

@@ -31,7 +31,9 @@ export function FileList({ entries, within, takesFocus, selected, marked, onTogg
   const active = Math.min(at, entries.length - 1);
   const first = entries[0]?.place;
   useEffect(() => {
-    const isLost = document.activeElement === null || document.activeElement === document.body || document.activeElement instanceof HTMLDialogElement;
+    const active = document.activeElement;
+    // A dialog gives the focus to the first button it has, which closes it: not what it was opened for.
+    const isLost = active === null || active === document.body || active instanceof HTMLDialogElement || active.closest("dialog > header") !== null;
     if (takesFocus && isLost) scroller.current?.focus();
   }, [first, takesFocus]);
   const onKeyDown = (event: KeyboardEvent) => {

@@ -23,7 +23,7 @@ test("every number of the health card leads to its rows", async () => {
 test("dead groups lead to their rows", async () => {
   const { health } = await view(inject("example"));
   const page = await open("/?place={example}");
-  const text = `${count(health["dead_groups"] ?? 0)} of ${count(health["groups"] ?? 0)} groups all alike in reward`;
+  const text = `${count(health["dead_groups"] ?? 0)} of ${count(health["groups"] ?? 0)} groups are dead`;
   await page.getByRole("region", { name: "Health" }).getByRole("button", { name: text }).click();
   await expect.poll(() => params(page).getAll("f")).toEqual(["dead_group == true"]);
 });
