@@ -35,7 +35,7 @@ test("reasoning is told apart in all its spellings, folds, and says when it was 
   await page.getByText("A field of its own.").waitFor();
   expect(await folds.count()).toBe(4);
   expect(await page.getByRole("region", { name: "Messages" }).getByText("never closed").count()).toBe(1);
-  expect(await page.getByText("<think>").count()).toBe(0);
+  expect(await page.getByRole("region", { name: "Messages" }).getByText("<think>").count()).toBe(0);
   await folds.first().click();
   await page.getByText("First thought.").waitFor({ state: "detached" });
   expect(await page.getByText("Second thought.").count()).toBe(1);
