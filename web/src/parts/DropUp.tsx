@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
+import { useKey } from "@/keys/keys";
 import { Button } from "./Button";
 import css from "./DropUp.module.css";
 
@@ -20,6 +21,8 @@ export function DropUp({ label, hotkey, keyGroup, name, disabled = false, childr
     setOpen(false);
     around.current?.querySelector("button")?.focus();
   };
+  // Also when what had the focus is gone from it.
+  useKey(isOpen ? { keys: "Escape", label: "Close", group: "General", run: close, inFields: true } : null);
   useEffect(() => {
     if (!isOpen) return;
     around.current?.querySelector<HTMLElement>("[data-first], [role=dialog] input, [role=dialog] a, [role=dialog] button")?.focus();

@@ -49,11 +49,11 @@ const LABELS: Record<string, string> = {
 
 const WIDTHS: Record<string, number> = {
   step: 44,
-  reward: 84,
+  reward: 92,
   data_source: 112,
-  status: 132,
+  status: 128,
   version: 72,
-  lag: 48,
+  lag: 44,
   turns: 52,
   response_chars: 56,
   tokens: 60,

@@ -13,6 +13,11 @@ interface RowsAnswer {
 async function rowsOf(page: Page, query: Record<string, string> = {}, place = inject("example")): Promise<RowsAnswer> {
   const opened = await page.request.post(`${inject("url")}/api/view/open`, { data: { places: [place] } });
   const { view } = (await opened.json()) as { view: string };
+  const isDone = async () => {
+    const looked = await page.request.get(`${inject("url")}/api/view/${view}`);
+    return ((await looked.json()) as { indexing: { done: boolean } }).indexing.done;
+  };
+  await expect.poll(isDone, { timeout: 10_000 }).toBe(true);
   const answer = await page.request.get(`${inject("url")}/api/view/${view}/rows`, { params: { columns: "step,reward", ...query } });
   return (await answer.json()) as RowsAnswer;
 }
