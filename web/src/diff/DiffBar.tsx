@@ -32,7 +32,7 @@ export function DiffBar({ at, changes, sameStart, inline, onAt, onInline, onSwap
         <Button label={inline ? "Show side by side" : "Show in one column"} hotkey="v" keyGroup="Diff" pressed={inline} onClick={() => onInline(!inline)}>
           One column
         </Button>
-        <Button label="Swap the two" hotkey="x" keyGroup="Diff" onClick={onSwap}>
+        <Button label="Swap the two" hotkey="Shift+V" keyGroup="Diff" onClick={onSwap}>
           Swap
         </Button>
       </div>

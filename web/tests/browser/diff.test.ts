@@ -69,7 +69,7 @@ test("keys go from difference to difference, turn to one column, and swap", asyn
   await expect.poll(() => params(page).get("inline")).toBe("1");
   // In one column both stand in the same row, one after the other.
   await expect.poll(() => page.locator('[data-change="0"]').textContent()).toContain("So it is 1213.");
-  await page.keyboard.press("x");
+  await page.keyboard.press("Shift+V");
   await expect.poll(() => page.locator("del").first().textContent()).toBe("13");
   expect([params(page).get("r"), params(page).get("other")]).toEqual([ids[1], ids[0]]);
 });

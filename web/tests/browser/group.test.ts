@@ -52,7 +52,7 @@ test("a group without variance says that there is no gradient", async () => {
 test("two marked rollouts are compared", async () => {
   const { id, group } = await varied();
   const page = await open(`/?place={example}&r=${id}&tab=group`);
-  const boxes = page.getByRole("checkbox");
+  const boxes = page.getByRole("region", { name: "Group", exact: true }).getByRole("checkbox");
   await boxes.nth(1).click();
   await boxes.nth(2).click();
   await page.getByRole("button", { name: "Diff the two marked rollouts" }).click();
