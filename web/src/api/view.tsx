@@ -4,7 +4,8 @@ import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-quer
 import { type ReactNode, createContext, use, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useViewState } from "@/state/location";
 import { filterOf } from "@/state/url";
-import { api, ApiError, ask, type Schema } from "./client";
+import { useCheck } from "./check";
+import { api, type ApiError, ask, type Schema } from "./client";
 
 export interface OpenView {
   /** Names the view in every call. */
@@ -46,18 +47,10 @@ const Context = createContext<OpenView | null>(null);
  */
 function useGoodFilter(key: string, wanted: string, indexed: boolean): { filter: string | null; error: ApiError | null } {
   const [good, setGood] = useState<string | null>(wanted === "" ? "" : null);
-  const check = useQuery({
-    // A field may turn up while rows are still being indexed, so that what was refused is understood later.
-    queryKey: ["in", key, "check", wanted, indexed],
-    queryFn: () => ask(api.GET("/api/view/{view}/check", { params: { path: { view: key }, query: { filter: wanted } } })),
-    enabled: wanted !== "",
-    staleTime: Infinity,
-    refetchInterval: (query) => (!indexed && query.state.error ? 1000 : false),
-  });
-  const error = wanted !== "" && check.error instanceof ApiError && !check.error.isAway ? check.error : null;
-  const next = wanted === "" || check.isSuccess ? wanted : error && (good === null || good === wanted) ? "" : good;
+  const refusal = useCheck(key, wanted, indexed);
+  const next = refusal === null ? wanted : refusal && (good === null || good === wanted) ? "" : good;
   if (next !== good) setGood(next);
-  return { filter: next, error };
+  return { filter: next, error: refusal ?? null };
 }
 
 export function ViewProvider({ answer, children }: { answer: Schema["ViewAnswer"]; children: ReactNode }) {
@@ -90,10 +83,15 @@ export function useView(): OpenView {
   return view;
 }
 
-/**
- * Asks something of the open view. Old data stays until the new is there, also when the new question is refused: a
- * filter that does not parse changes nothing. While rows are still being indexed it asks again.
- */
+/** A filter of one's own, or the last one that went with a filter that parses. */
+export function useLastGood(filter: string): string {
+  const { filterError } = useView();
+  const [good, setGood] = useState(filterError ? "" : filter);
+  if (!filterError && good !== filter) setGood(filter);
+  return filterError ? good : filter;
+}
+
+/** Asks something of the open view. Old data stays until the new is there; while rows are being indexed it asks again. */
 export function useAsk<T>(what: readonly unknown[], call: (view: string) => Promise<T>, options: { enabled?: boolean; live?: boolean } = {}) {
   const { key, answer } = useView();
   const { enabled = true, live = true } = options;

@@ -1,6 +1,6 @@
 import { useMemo, useState } from "react";
 import { api, ask } from "@/api/client";
-import { useAsk, useView } from "@/api/view";
+import { useAsk, useLastGood, useView } from "@/api/view";
 import { Plot } from "@/charts/Plot";
 import { Button } from "@/parts/Button";
 import { count, counted, figure } from "@/parts/numbers";
@@ -13,7 +13,7 @@ import css from "./Curves.module.css";
 /** The steps of all rows that are let through, but for the choice of steps itself: that one is made here. */
 export function useSteps(series: string | null) {
   const [{ q, clauses }] = useViewState();
-  const filter = filterOf({ q, clauses: clauses.filter((clause) => stepsOf(clause) === null) });
+  const filter = useLastGood(filterOf({ q, clauses: clauses.filter((clause) => stepsOf(clause) === null) }));
   return useAsk(["steps", filter, series], (view) =>
     ask(api.GET("/api/view/{view}/steps", { params: { path: { view }, query: { filter, ...(series === null ? {} : { series }) } } })),
   );
