@@ -31,7 +31,7 @@ export function FilterBox() {
         <label htmlFor={field}>Filter</label>
         <span className={css["space"]} />
         {command !== null && (
-          <Button label="Copy as a command for the shell" hotkey="Shift+C" keyGroup="Filter" kind="quiet" onClick={copy} className={css["small"]}>
+          <Button label="Copy as a command for the shell" hotkey="Shift+Q" keyGroup="Filter" kind="quiet" onClick={copy} className={css["small"]}>
             {copied ? "Copied" : "Copy as command"}
           </Button>
         )}

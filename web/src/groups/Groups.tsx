@@ -51,7 +51,7 @@ export function Groups() {
   const showDead = () => set({ clauses: toggled(clauses, DEAD) });
   useKey({ keys: "j", label: "Next group", group: "Groups", run: () => move(1) });
   useKey({ keys: "k", label: "Group before", group: "Groups", run: () => move(-1) });
-  useKey({ keys: "r", label: "Go to the groups", group: "Groups", run: () => scroller.current?.focus() });
+  useKey({ keys: "a", label: "Go to the groups", group: "Groups", run: () => scroller.current?.focus() });
 
   const onKey = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -126,7 +126,7 @@ export function Groups() {
         <span role="status">{groups.total !== undefined && counted(groups.total, "group")}</span>
         {groups.total !== undefined && seen.last > 0 && <span className={css["muted"]}>{count(Math.min(total, seen.first + 1))}–{count(Math.min(total, seen.last))}</span>}
         <span className={css["space"]} />
-        <Button label="Only groups without a gradient" hotkey="Shift+Z" keyGroup="Groups" kind="quiet" pressed={clauses.includes(DEAD)} onClick={showDead}>
+        <Button label="Only groups without a gradient" hotkey="Shift+O" keyGroup="Groups" kind="quiet" pressed={clauses.includes(DEAD)} onClick={showDead}>
           Dead only
         </Button>
       </footer>

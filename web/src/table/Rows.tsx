@@ -88,7 +88,7 @@ export function Rows() {
     event.preventDefault();
     run();
   };
-  useKey({ keys: "r", label: "Go to the rows", group: "Rows", run: () => scroller.current?.focus() });
+  useKey({ keys: "a", label: "Go to the rows", group: "Rows", run: () => scroller.current?.focus() });
 
   const isRefused = filterError !== null || (pages.isOld && pages.error !== null);
   const isLate = useLate(pages.total === undefined && pages.error === null);

@@ -43,7 +43,7 @@ export function useMarking({ view, pages, cursor }: Around) {
   }, [cursor, mark]);
 
   useKey({ keys: "x", label: "Mark the row", group: "Rows", run: toggleCursor });
-  useKey(ids.size > 0 ? { keys: "Shift+M", label: "Unmark all rows", group: "Rows", run: clear } : null);
+  useKey(ids.size > 0 ? { keys: "Shift+U", label: "Unmark all rows", group: "Rows", run: clear } : null);
   const [one, two] = ids;
   const diff = () => {
     if (one !== undefined && two !== undefined) set({ rollout: one, other: two, tab: "diff", message: null, range: null });

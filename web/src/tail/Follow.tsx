@@ -31,7 +31,7 @@ export function Follow({ tail, isPaused, isAway, onPause }: Props) {
         {follow ? (state === "off" ? "Stopped" : state === "away" ? "Away" : state === "paused" ? "Paused" : "Live") : "Follow"}
       </Button>
       {follow && (
-        <Button label={isPaused ? "Go on showing new rows" : "Pause; new rows are counted"} hotkey="z" keyGroup="Rows" kind="quiet" pressed={isPaused} onClick={() => onPause(!isPaused)}>
+        <Button label={isPaused ? "Go on showing new rows" : "Pause; new rows are counted"} hotkey="Shift+H" keyGroup="Rows" kind="quiet" pressed={isPaused} onClick={() => onPause(!isPaused)}>
           {isPaused ? "Go on" : "Pause"}
         </Button>
       )}

@@ -57,6 +57,20 @@ test("the keyboard alone opens a rollout, its group and the list of keys", async
   await keys.waitFor({ state: "detached" });
 });
 
+test.each(["chat", "tokens", "group", "diff", "info"])("no key means two things: %s", async (tab) => {
+  for (const list of ["rows", "groups", "hits", "figures"]) {
+    const page = await open(`/?place={example}&list=${list}&s=all:::the&tab=${tab}&r=${await rollout()}`);
+    await page.getByRole("article", { name: "Rollout" }).waitFor();
+    await page.waitForLoadState("networkidle");
+    await page.keyboard.press("?");
+    const listed = await page.getByRole("dialog", { name: "Keys" }).locator("kbd").allInnerTexts();
+    // `d` opens the diff, of the two marked rows if there are two; Escape closes what is in front.
+    const twice = listed.filter((key, i) => listed.indexOf(key) !== i && !["d", "Escape"].includes(key));
+    expect(twice).toEqual([]);
+    await page.context().close();
+  }
+});
+
 test("panes are as wide as the user makes them, by keys too, and stay so", async () => {
   const page = await open("/?place={example}");
   const edge = page.getByRole("separator", { name: "Width of the left pane" });

@@ -177,7 +177,7 @@ describe("the table", () => {
     await page.getByRole("checkbox", { name: "Mark row 2", exact: true }).click();
     await page.getByRole("checkbox", { name: "Mark row 5", exact: true }).click({ modifiers: ["Shift"] });
     await page.getByRole("button", { name: "Unmark 4 rows" }).waitFor();
-    await page.keyboard.press("Shift+M");
+    await page.keyboard.press("Shift+U");
     await row(page, rows[0]!.id).click();
     await page.keyboard.press("x");
     await page.keyboard.press("j");
