@@ -87,7 +87,7 @@ fn no_writes(facts: &Facts<'_>) -> Option<Stuck> {
     Some(Stuck {
         kind: "no_writes",
         what: format!(
-            "No rollout came in for {quiet} s, and {} wait for more.",
+            "No rollout came in for {quiet} s; still open: {}.",
             count(facts.open_groups, "groups")
         ),
         why: format!("{:?} has {} of {} rollouts.", clip(&open.instance), open.len, open.size),
@@ -127,7 +127,7 @@ fn leases<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Stuck> + 'a {
         Some(Stuck {
             kind: "lease_expires",
             what: format!("Lease {}{reader} {when}.", lease.lease),
-            why: format!("{} were read {age} s ago, and neither acked nor returned.", count(lease.rollouts, "rollouts")),
+            why: format!("It has {} for {age} s, and was neither acked nor returned.", count(lease.rollouts, "rollouts")),
             next: "They go back to be read again unless the reader acks or extends the lease. If training on a read \
                    takes that long, raise lease_seconds."
                 .to_owned(),
@@ -229,7 +229,7 @@ fn paced(facts: &Facts<'_>) -> Option<Stuck> {
     (facts.paced.readers && facts.ready > 0 && quiet(facts.moved.admitted_ms)).then(|| Stuck {
         kind: "paced",
         what: "The trainer waits for rollouts.".to_owned(),
-        why: format!("The limiter lets nobody sample the {} that are there.", count(facts.ready, "rollouts")),
+        why: format!("The limiter lets nobody sample yet; the pool has {}.", count(facts.ready, "rollouts")),
         next: "See whether rollouts come in, or lower limiter_size.".to_owned(),
     })
 }
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn open_groups_without_writes_are_told() {
         let quiet = |facts: &mut Facts<'_>| facts.moved.admitted_ms = NOW - 150_000;
-        check(quiet, &[("no_writes", "No rollout came in for 150 s, and 1 group wait")]);
+        check(quiet, &[("no_writes", "No rollout came in for 150 s; still open: 1 group.")]);
         check(quiet, &[("no_writes", "\"gsm-7\" has 3 of 8 rollouts. See")]);
         check(
             |facts| {
@@ -419,7 +419,7 @@ mod tests {
             until: Time(until),
         };
         for (until, expected) in [
-            (NOW + 20_000, Some("Lease 7 of \"rank-0\" expires in 20 s. 16 rollouts were read 580 s ago")),
+            (NOW + 20_000, Some("Lease 7 of \"rank-0\" expires in 20 s. It has 16 rollouts for 580 s")),
             (NOW - 1_000, Some("has expired")),
             (NOW + 400_000, None),
         ] {
