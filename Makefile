@@ -41,10 +41,9 @@ web/dist/index.html: $(PAGE_SOURCES) $(PAGE_TOOLS)
 	cd web && npm run build --silent
 	@touch $@
 
-# npm writes this file when it has installed everything. Not `npm ci`: it wants the bundler's native parts for every
-# platform in the lock file, and this one names those of Linux alone. `--no-save` leaves the lock file as it is.
+# npm writes this file when it has installed everything.
 $(PAGE_TOOLS): web/package-lock.json
-	cd web && npm install --no-save --ignore-scripts --no-audit --no-fund --silent
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 test: test-rust test-clients test-python test-web
