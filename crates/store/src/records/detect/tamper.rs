@@ -6,6 +6,7 @@
 
 use super::super::Channel;
 use super::{Found, floor};
+use memchr::memmem;
 use regex::{Captures, Regex};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -197,11 +198,12 @@ fn plain(text: &str) -> Cow<'_, str> {
 
 /// Code between fences; the last may never be closed.
 fn fenced(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let fence = |from: usize| memmem::find(text.as_bytes().get(from..)?, b"```").map(|at| from + at);
     let mut from = 0;
     std::iter::from_fn(move || {
-        let open = from + text.get(from..)?.find("```")?;
+        let open = fence(from)?;
         let code = open + text.get(open..)?.find('\n')?;
-        let end = text.get(code..)?.find("```").map_or(text.len(), |at| code + at);
+        let end = fence(code).unwrap_or(text.len());
         from = (end + 3).min(text.len());
         Some(code..end)
     })
@@ -275,7 +277,7 @@ fn action(code: &str, path: &Range<usize>, is_call: bool) -> Option<Action> {
     let from = floor(code, path.start.saturating_sub(AROUND));
     let before = code.get(from..path.start)?;
     let line = before.rsplit(['\n', ';', '|']).next().unwrap_or_default();
-    let line = line.rsplit("&&").next().unwrap_or_default();
+    let line = if line.contains('&') { line.rsplit("&&").next().unwrap_or_default() } else { line };
     let after = code.get(path.end..)?;
     let after = after.split('\n').next().unwrap_or_default();
     let bare = line.trim_end_matches(['"', '\'', ' ']);
