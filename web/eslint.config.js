@@ -21,4 +21,9 @@ export default ts.config(
       eqeqeq: "error",
     },
   },
+  {
+    // In a test, what is not there should fail it.
+    files: ["tests/**", "**/*.test.*"],
+    rules: { "@typescript-eslint/no-non-null-assertion": "off" },
+  },
 );

@@ -67,7 +67,7 @@ function Against({ against, onChoose }: { against: string[]; onChoose: (places: 
 }
 
 function Sentence({ data }: { data: Comparison }) {
-  const { delta_mean: delta, delta_low: low, delta_high: high } = data;
+  const { delta_mean: delta = null, delta_low: low = null, delta_high: high = null } = data;
   const sure = low !== null && high !== null && (low > 0 || high < 0);
   return (
     <dl className={css["sentence"]}>

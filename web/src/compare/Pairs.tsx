@@ -7,7 +7,7 @@ import css from "./Compare.module.css";
 /** One prompt a line: its mean here and there, and the difference as a bar from the middle. */
 export function Pairs({ pairs, against }: { pairs: Pair[]; against: string[] }) {
   const [, set] = useViewState();
-  const widest = Math.max(...pairs.map((pair) => Math.abs(pair.delta)), 1e-9);
+  const widest = Math.max(...pairs.map((pair) => Math.abs(pair.delta ?? 0)), 1e-9);
   return (
     <div className={css["scroll"]}>
       <table className={css["pairs"]}>
@@ -37,21 +37,24 @@ export function Pairs({ pairs, against }: { pairs: Pair[]; against: string[] }) 
                   <Mean side={pair.there} />
                 </a>
               </td>
-              <td className={css["delta"]}>{`${pair.delta > 0 ? "+" : ""}${figure(pair.delta)}`}</td>
-              <td className={css["bar"]}>
-                <i
-                  style={{
-                    width: `${(Math.abs(pair.delta) / widest) * 50}%`,
-                    left: pair.delta < 0 ? `${50 - (Math.abs(pair.delta) / widest) * 50}%` : "50%",
-                    background: rewardColour(share(pair.delta, -widest, widest)),
-                  }}
-                />
-              </td>
+              <Delta delta={pair.delta ?? null} widest={widest} />
             </tr>
           ))}
         </tbody>
       </table>
     </div>
+  );
+}
+
+function Delta({ delta, widest }: { delta: number | null; widest: number }) {
+  const half = (Math.abs(delta ?? 0) / widest) * 50;
+  return (
+    <>
+      <td className={css["delta"]}>{`${delta !== null && delta > 0 ? "+" : ""}${figure(delta)}`}</td>
+      <td className={css["bar"]}>
+        {delta !== null && <i style={{ width: `${half}%`, left: `${delta < 0 ? 50 - half : 50}%`, background: rewardColour(share(delta, -widest, widest)) }} />}
+      </td>
+    </>
   );
 }
 

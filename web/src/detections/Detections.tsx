@@ -12,8 +12,9 @@ const NAMES: Record<string, string> = {
 };
 
 /** The stretch that a detector fired at; null where it is about the whole rollout. */
-export function spanOf({ message, channel, start, end }: Detection): JumpSpan | null {
-  return message === null || start === null || end === null ? null : { message, channel, start, end };
+export function spanOf({ message, channel = null, start, end }: Detection): JumpSpan | null {
+  if (typeof message !== "number" || typeof start !== "number" || typeof end !== "number") return null;
+  return { message, channel, start, end };
 }
 
 /** What looks wrong with a rollout, why, and where. */

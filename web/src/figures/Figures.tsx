@@ -4,14 +4,16 @@ import { Bars } from "@/charts/Bars";
 import { Plot } from "@/charts/Plot";
 import { useChosenSteps, useSteps } from "@/curves/Curves";
 import { draw, METRICS } from "@/curves/metrics";
+import { useHistogram } from "@/facets/useHistogram";
 import { Choose } from "@/parts/Choose";
 import { ErrorNotice, Notice } from "@/parts/Notice";
 import { count, figure, rewardColour, share } from "@/parts/numbers";
 import { useViewState } from "@/state/location";
-import { total } from "./useFigures";
+import { total, useDistinct } from "./useFigures";
 import { BySource } from "./BySource";
-import { useDistinct, useHistogram } from "./useFigures";
 import css from "./Figures.module.css";
+
+const BINS = 40;
 
 const SMALL = ["reward_mean", "pass_at_k", "response_chars_mean", "truncated", "dead_groups", "lag_mean"];
 
@@ -31,7 +33,8 @@ function Cards() {
   const steps = useSteps(null);
   const { chosen } = useChosenSteps();
   const distinct = useDistinct();
-  const reward = useHistogram("reward");
+  const { filter } = useView();
+  const reward = useHistogram("reward", filter, BINS);
   const sum = useMemo(() => {
     const inside = (steps.data ?? []).filter((point) => !chosen || (point.step >= chosen[0] && point.step <= chosen[1]));
     return total("", inside);
@@ -59,10 +62,10 @@ function Cards() {
 }
 
 function Distribution() {
-  const { answer } = useView();
+  const { answer, filter } = useView();
   const [field, setField] = useState("reward");
   const [{ clauses }, set] = useViewState();
-  const histogram = useHistogram(field);
+  const histogram = useHistogram(field, filter, BINS);
   const numeric = answer.columns.filter((column) => column.kind === "integer" || column.kind === "real").map((column) => column.name);
   const fields = Object.fromEntries([...numeric, ...answer.extras].filter((name) => !["row", "prompt_hash", "group_id", "line"].includes(name)).map((name) => [name, name]));
   const { data } = histogram;

@@ -1,30 +1,9 @@
 /** What the figures of a filter are made of. */
 
-import { api, ask, errorOf, fetchOrTell } from "@/api/client";
+import { api, ask } from "@/api/client";
 import { useAsk, useView } from "@/api/view";
 import type { StepPoint } from "@/curves/metrics";
 import { grouped } from "@/parts/grouped";
-
-export interface Histogram {
-  field: string;
-  n: number;
-  nulls: number;
-  min: number | null;
-  max: number | null;
-  mean: number | null;
-  bins: { from: number; to: number; count: number }[];
-}
-
-export function useHistogram(field: string, bins = 40) {
-  const { filter } = useView();
-  return useAsk(["histogram", filter, field, bins], async (view) => {
-    const query = new URLSearchParams({ filter, field, bins: String(bins) });
-    const response = await fetchOrTell(`/api/view/${view}/histogram?${query}`);
-    const body: unknown = await response.json();
-    if (!response.ok) throw errorOf(response.status, body);
-    return body as Histogram;
-  });
-}
 
 /** How many different prompts and groups there are. */
 export function useDistinct() {

@@ -38,7 +38,7 @@ function metricOf({ name, description, kind, min, max }: OwnMetric): Metric {
     name: name.trim(),
     description: description.trim(),
     // The description of the API mixes this kind up with that of annotations.
-    kind: kind as unknown as Metric["kind"],
+    kind,
     ...(low && { min: low.value }),
     ...(high && { max: high.value }),
   };

@@ -63,17 +63,17 @@ function Value({ name, group, range }: { name: string; group: GroupSummary; rang
         </span>
       );
     case "response_chars_mean":
-      return group.response_chars_mean === null ? "–" : compact(group.response_chars_mean);
+      return typeof group.response_chars_mean === "number" ? compact(group.response_chars_mean) : "–";
     case "truncated":
       return group.truncated === 0 ? "" : figure(group.truncated);
     case "lag_mean":
-      return group.lag_mean === null ? (
-        "–"
-      ) : (
+      return typeof group.lag_mean === "number" ? (
         <span className={css["lag"]} title={`${group.lag_mean} steps behind, in the mean`}>
           <span className={css["square"]} style={{ background: ageColour(group.lag_mean) }} />
           {group.lag_mean.toFixed(1)}
         </span>
+      ) : (
+        "–"
       );
     default:
       return null;
@@ -83,7 +83,7 @@ function Value({ name, group, range }: { name: string; group: GroupSummary; rang
 /** From the lowest to the highest reward on the scale of the whole view, with the mean marked. */
 function Strip({ group, range }: { group: GroupSummary; range: RewardRange }) {
   const { reward_min: min, reward_mean: mean, reward_max: max } = group;
-  if (min === null || mean === null || max === null) return "–";
+  if (typeof min !== "number" || typeof mean !== "number" || typeof max !== "number") return "–";
   const [low, at, high] = [min, mean, max].map((value) => share(value, range.low, range.high)) as [number, number, number];
   return (
     <span className={css["strip"]} title={`lowest ${figure(min)}, mean ${figure(mean)}, highest ${figure(max)}`}>

@@ -1,17 +1,12 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { api, ask, errorOf, fetchOrTell } from "@/api/client";
+import { api, ask, errorOf, fetchOrTell, type Schema } from "@/api/client";
 import { useView } from "@/api/view";
 import { Button } from "@/parts/Button";
 import { ErrorNotice } from "@/parts/Notice";
 import { bytes, count } from "@/parts/numbers";
 import css from "./Health.module.css";
 
-interface Problem {
-  id: string;
-  file: string;
-  line: number | null;
-  problem: string;
-}
+type Problem = Schema["ProblemsAnswer"]["problems"][number];
 
 const PAGE = 50;
 /** A row may be as large as a disk; its beginning says enough. */
@@ -25,7 +20,7 @@ export function Problems() {
     initialPageParam: 0,
     queryFn: async ({ pageParam }) => {
       const query = { offset: pageParam, limit: PAGE };
-      return (await ask(api.GET("/api/view/{view}/problems", { params: { path: { view: key }, query } }))) as unknown as { total: number; problems: Problem[] };
+      return await ask(api.GET("/api/view/{view}/problems", { params: { path: { view: key }, query } }));
     },
     getNextPageParam: (last, all) => {
       const shown = all.reduce((sum, page) => sum + page.problems.length, 0);
@@ -66,8 +61,7 @@ function ProblemLine({ problem }: { problem: Problem }) {
   return (
     <li className={css["problem"]}>
       <p className={css["where"]}>
-        {problem.file}
-        {problem.line !== null && `, line ${count(problem.line)}`}
+        {problem.file}, line {count(problem.line)}
       </p>
       <p className={css["why"]}>{problem.problem}</p>
       {raw.data && (

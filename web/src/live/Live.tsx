@@ -1,22 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { errorOf, fetchOrTell } from "@/api/client";
+import { api, ask } from "@/api/client";
 import { useKey } from "@/keys/keys";
 import { ErrorNotice, Notice } from "@/parts/Notice";
 import { compact, counted } from "@/parts/numbers";
 import { RunDetail } from "./RunDetail";
-import type { LiveAnswer, LiveRun } from "./types";
+import type { LiveRun } from "./types";
 import css from "./Live.module.css";
 
 function useLive() {
   return useQuery({
     queryKey: ["live"],
-    queryFn: async () => {
-      const response = await fetchOrTell("/api/live");
-      const body: unknown = await response.json();
-      if (!response.ok) throw errorOf(response.status, body);
-      return body as LiveAnswer;
-    },
+    queryFn: () => ask(api.GET("/api/live")),
     refetchInterval: 1000,
     staleTime: 0,
   });

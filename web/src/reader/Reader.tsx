@@ -77,7 +77,7 @@ function Sides({ rollout }: { rollout: Rollout }) {
         <Actions notes={notes} writing={writing} onWrite={(what) => setBegun(writing === what ? null : { id: rollout.id, what })} />
       </Head>
       <Strip rollout={rollout} notes={notes} writing={writing} onDone={() => setBegun(null)} />
-      <Detections detections={rollout.detections ?? []} />
+      <Detections detections={rollout.detections} />
       <Tabs label="Sides of the rollout" names={LABELS} chosen={tab} onChoose={(next) => set({ tab: next })} hotkeys={HOTKEYS} />
       {TABS.flatMap((name) => KEYS[name].map((keys) => <TabKey key={keys} tab={name} keys={keys} />))}
       <HitBar />

@@ -17,7 +17,7 @@ export function useMarks(rollout: Rollout, { comments, byModels }: Notes): Mark[
     for (const { quotes = [], metric = "" } of byModels) {
       for (const { span } of quotes) if (span) marks.push({ ...span, kind: "quote", label: `quoted for ${metric}` });
     }
-    for (const detection of detections ?? []) {
+    for (const detection of detections) {
       const span = spanOf(detection);
       if (span) marks.push({ ...span, kind: "detection", label: detection.why });
     }

@@ -3,17 +3,9 @@ import { api, ask, type Schema } from "@/api/client";
 import { useAsk } from "@/api/view";
 
 /** Something that looks wrong, and where. */
-export interface Detection {
-  detector: string;
-  why: string;
-  message: number | null;
-  channel: string | null;
-  start: number | null;
-  end: number | null;
-  quote: string | null;
-}
+export type Detection = Schema["DetectionAnswer"];
 
-export type Rollout = Schema["RolloutAnswer"] & { detections?: Detection[] };
+export type Rollout = Schema["RolloutAnswer"];
 
 /** Whether its row is no rollout at all. */
 export function isBroken(rollout: Rollout): boolean {

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { errorOf, fetchOrTell } from "@/api/client";
+import { api, ask } from "@/api/client";
 import { useKey } from "@/keys/keys";
 import { useKept } from "@/state/kept";
 import { Browser } from "./Browser";
@@ -10,12 +10,7 @@ import { useBrowse } from "./useBrowse";
 import css from "./Welcome.module.css";
 
 /** Has the server write its example run, and says where it is. */
-async function writeExample(): Promise<string> {
-  const response = await fetchOrTell("/api/view/example", { method: "POST" });
-  const body = (await response.json().catch(() => undefined)) as { place?: string } | undefined;
-  if (!response.ok || body?.place === undefined) throw errorOf(response.status, body);
-  return body.place;
-}
+const writeExample = async () => (await ask(api.POST("/api/view/example"))).place;
 
 /** A first visit, or places that cannot be opened. */
 export function Welcome({ problem }: { problem?: ReactNode }) {

@@ -77,16 +77,17 @@ export const TableRow = memo(Drawn, (old, next) => {
 const VERDICTS: Record<string, string> = { good: "+", bad: "−" };
 
 function Said({ mark }: { mark: Mark }) {
-  const grades = Object.entries(mark.grades).map(([metric, score]) => `${metric} ${score}`);
+  const verdict = mark.verdict ?? null;
+  const grades = Object.entries(mark.grades).map(([metric, score]) => `${metric} ${JSON.stringify(score)}`);
   const said = [
-    mark.verdict === null ? "" : `verdict: ${mark.verdict}`,
+    verdict === null ? "" : `verdict: ${verdict}`,
     mark.tags.length > 0 ? `tags: ${mark.tags.join(", ")}` : "",
     mark.comments > 0 ? `comments: ${mark.comments}` : "",
     grades.length > 0 ? `grades: ${grades.join(", ")}` : "",
   ].filter(Boolean);
-  const sign = mark.verdict !== null ? (VERDICTS[mark.verdict] ?? "•") : mark.tags.length > 0 ? "#" : mark.comments > 0 ? "“" : "•";
+  const sign = verdict !== null ? (VERDICTS[verdict] ?? "•") : mark.tags.length > 0 ? "#" : mark.comments > 0 ? "“" : "•";
   return (
-    <span className={css["said"]} data-verdict={mark.verdict} title={said.join("\n")} role="img" aria-label={said.join("; ")}>
+    <span className={css["said"]} data-verdict={verdict} title={said.join("\n")} role="img" aria-label={said.join("; ")}>
       {sign}
     </span>
   );

@@ -2,26 +2,15 @@
 
 import { useQueries } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { errorOf, fetchOrTell } from "@/api/client";
+import { api, ask, type Schema } from "@/api/client";
 import { useView } from "@/api/view";
 
-export interface Mark {
-  verdict: string | null;
-  tags: string[];
-  comments: number;
-  grades: Record<string, number>;
-}
+export type Mark = Schema["Marks"];
 
 type Marks = Record<string, Mark>;
 
-async function askMarks(ids: string[], signal: AbortSignal): Promise<Marks> {
-  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ ids }), signal };
-  const response = await fetchOrTell("/api/view/annotations/of", init);
-  // A server from before there were marks.
-  if (response.status === 404 || response.status === 405) return {};
-  const body: unknown = await response.json();
-  if (!response.ok) throw errorOf(response.status, body);
-  return body as Marks;
+function askMarks(ids: string[], signal: AbortSignal): Promise<Marks> {
+  return ask(api.POST("/api/view/annotations/of", { body: { ids }, signal }));
 }
 
 /** Ids in as many lists as there are pages, so that scrolling on asks for the new ones alone. */

@@ -81,7 +81,7 @@ export function modelOf(answer: TokensAnswer): Model {
     },
     hasTexts: texts !== null,
     isExact: answer.exact,
-    problems: answer.problems ?? [],
+    problems: answer.problems,
     advantageMax,
     versions: [...new Set(versions ?? [])].filter((version) => version >= 0).sort((a, b) => b - a),
     worst: worstOf(logprobs ?? [], mask).map((i) => i + promptLen),

@@ -12,7 +12,7 @@ const answer = {
   mask: [true, false, true],
   logprobs: [-0.05, -9, -3],
   versions: [7, 7, 6],
-  exact: true,
+  exact: true, problems: [],
   texts: ["Hi", "\n", " a", "\u001b[0m", "b"],
   entropies: [0.05, 0.6, 2.5],
   advantages: [-1, 0, 0.25],
@@ -38,7 +38,7 @@ test("stepping through the worst goes round, from anywhere", () => {
 });
 
 test("without texts the ids are shown, and without data a colour is not offered", () => {
-  const model = modelOf({ tokens: [1, 2], prompt_len: 0, mask: [true, true], exact: false });
+  const model = modelOf({ tokens: [1, 2], prompt_len: 0, mask: [true, true], exact: false, problems: [] });
   expect([model.shown(0), model.shown(1)]).toEqual(["1", "2"]);
   expect(model.has).toEqual({ logprob: false, entropy: false, advantage: false, version: false, none: true });
 });
@@ -58,7 +58,7 @@ test("colours are the steps that the legend names", () => {
 
 test("older versions than there are colours share the last, and the legend says so", () => {
   const versions = [9, 8, 7, 6, 5, 4, 3];
-  const model = modelOf({ tokens: versions, prompt_len: 0, mask: versions.map(() => true), versions, exact: true });
+  const model = modelOf({ tokens: versions, prompt_len: 0, mask: versions.map(() => true), versions, exact: true, problems: [] });
   expect(colourOf(model, "version", model.token(6))).toBe("version4");
   expect(legendOf(model, "version").map(({ label }) => label)).toEqual(["9", "8", "7", "6", "≤ 5"]);
 });

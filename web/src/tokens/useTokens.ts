@@ -2,13 +2,7 @@ import { api, ApiError, ask, type Schema } from "@/api/client";
 import { useAsk } from "@/api/view";
 
 /** What the server knows of each token. All but the ids and texts are about the tokens after the prompt. */
-export type TokensAnswer = Schema["TokensAnswer"] & {
-  texts?: string[] | null;
-  entropies?: (number | null)[] | null;
-  advantages?: (number | null)[] | null;
-  /** Lists of the row that do not fit its tokens, and so are left out. */
-  problems?: string[];
-};
+export type TokensAnswer = Schema["TokensAnswer"];
 
 /** Fields that hold tokens, as the formats name them. */
 const FIELDS = ["tokens", "prompt_tokens", "response_tokens", "turns"];
@@ -24,7 +18,7 @@ export function useTokens(id: string | null, enabled = true) {
     ["tokens", id],
     async (view) => {
       try {
-        const answer: TokensAnswer = await ask(api.GET("/api/view/{view}/rollouts/{id}/tokens", { params: { path: { view, id: id ?? "" } } }));
+        const answer = await ask(api.GET("/api/view/{view}/rollouts/{id}/tokens", { params: { path: { view, id: id ?? "" } } }));
         return { id, answer };
       } catch (error) {
         // Most rows of most files have none, so that it is an answer and not a failure.
