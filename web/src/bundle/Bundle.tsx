@@ -5,7 +5,7 @@ import { ChatOf } from "@/chat/ChatOf";
 import { useKey } from "@/keys/keys";
 import { Button } from "@/parts/Button";
 import { Notice } from "@/parts/Notice";
-import { counted, rewardColour } from "@/parts/numbers";
+import { counted, rewardText } from "@/parts/numbers";
 import { search, shown, type Bundled, type Row, type Told } from "./data";
 import css from "./Bundle.module.css";
 
@@ -103,7 +103,7 @@ function List({ columns, rows, chosen, onChoose }: ListProps) {
             >
               <code className={css["id"]}>{row.id.slice(0, 8)}</code>
               <span className={css["number"]}>{shown(value(row, "step"))}</span>
-              <span className={css["number"]} style={typeof reward === "number" ? { color: rewardColour(Math.min(1, Math.max(0, reward))) } : {}}>
+              <span className={css["number"]} style={typeof reward === "number" ? { color: rewardText(Math.min(1, Math.max(0, reward))) } : {}}>
                 {shown(reward)}
               </span>
               <span className={css["source"]}>{shown(value(row, "data_source"))}</span>

@@ -1,5 +1,5 @@
 import { memo } from "react";
-import { count, figure, rewardColour, share } from "@/parts/numbers";
+import { count, figure, rewardText, share } from "@/parts/numbers";
 import { channelName } from "./conditions";
 import { marked } from "./snippet";
 import type { Hit } from "./useHits";
@@ -31,7 +31,7 @@ export const HitRow = memo(
         <span className={css["step"]} title={`Step ${figure(hit.step)}`}>
           {figure(hit.step)}
         </span>
-        <span className={css["reward"]} title="Reward" style={hit.reward === null ? undefined : { color: rewardColour(share(hit.reward, 0, 1)) }}>
+        <span className={css["reward"]} title="Reward" style={hit.reward === null ? undefined : { color: rewardText(share(hit.reward, 0, 1)) }}>
           {figure(hit.reward)}
         </span>
         <span className={css["channel"]} data-channel={hit.channel}>

@@ -36,7 +36,9 @@ export function Facts({ title, facts, note }: { title: string; facts: Fact[]; no
             <dd>
               <bdi>{fact.shown ?? String(fact.value)}</bdi>
             </dd>
-            <FilterTo clause={clauseOf(fact)} />
+            <dd>
+              <FilterTo clause={clauseOf(fact)} />
+            </dd>
           </div>
         ))}
       </dl>

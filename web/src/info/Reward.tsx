@@ -54,7 +54,7 @@ export function Reward({ rollout }: { rollout: Rollout }) {
         </tbody>
       </table>
       {truth !== null && (
-        <p className={css["truth"]}>
+        <p className={css["truth"]} tabIndex={0}>
           <span>{truth[0]}</span>
           <bdi>{truth[1]}</bdi>
         </p>

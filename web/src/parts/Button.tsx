@@ -17,6 +17,13 @@ interface Props {
   className?: string | undefined;
 }
 
+/** Who speaks to the page says what stands on the button: its name begins with that. */
+function nameOf(label: string, children: ReactNode): string {
+  const words = [children].flat().filter((child) => typeof child === "string" || typeof child === "number").join("").trim();
+  const isShown = !/[\p{L}\p{N}]/u.test(words) || ` ${label} `.toLowerCase().includes(` ${words} `.toLowerCase());
+  return isShown ? label : `${words}: ${label}`;
+}
+
 /** A button whose key is in its tooltip and in the help. */
 export function Button(props: Props) {
   const { label, onClick, hotkey, keyGroup = "General", children, pressed, disabled = false, kind = "plain" } = props;
@@ -26,7 +33,7 @@ export function Button(props: Props) {
       type="button"
       className={[css["button"], css[kind], props.className].filter(Boolean).join(" ")}
       title={hotkey === undefined ? label : `${label} (${hotkey})`}
-      aria-label={label}
+      aria-label={nameOf(label, children)}
       aria-pressed={pressed}
       aria-keyshortcuts={hotkey}
       disabled={disabled}

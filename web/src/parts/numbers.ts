@@ -37,6 +37,9 @@ export function share(value: number, low: number, high: number): number {
   return high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : 0.5;
 }
 
+/** The same for a number in words, which has to be read and not only seen. */
+export const rewardText = (at: number): string => `color-mix(in oklab, ${rewardColour(at)} 55%, var(--text))`;
+
 /** The colour of a reward, on the scale from low through the middle to high. */
 export function rewardColour(at: number): string {
   const from = at < 0.5 ? "var(--reward-low)" : "var(--reward-high)";

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { api, ask } from "@/api/client";
 import { useAsk } from "@/api/view";
-import { count, figure, rewardColour, share } from "@/parts/numbers";
+import { count, figure, rewardText, share } from "@/parts/numbers";
 import { useViewState } from "@/state/location";
 import { format, parse } from "@/state/url";
 import { CopyButton } from "./CopyButton";
@@ -21,7 +21,7 @@ export function Head({ rollout, children }: { rollout: Rollout; children?: React
     <header className={css["head"]}>
       <div className={css["line"]}>
         {!isBroken(rollout) && (
-          <span className={css["reward"]} title="Reward" style={reward === null ? undefined : { color: rewardColour(share(reward, 0, 1)) }}>
+          <span className={css["reward"]} title="Reward" style={reward === null ? undefined : { color: rewardText(share(reward, 0, 1)) }}>
             <span className="visually-hidden">Reward </span>
             {reward === null ? "no reward" : figure(reward)}
           </span>

@@ -123,6 +123,8 @@ const TokenLine = memo(function TokenLine({ model, heat, line, top, chosen, colu
         id={`token-${at}`}
         role="option"
         aria-selected={at === chosen}
+        // A name made of spaces is none.
+        aria-label={text.trim() === "" ? "space" : undefined}
         data-at={at}
         className={name === null ? css["token"] : `${css["token"] ?? ""} ${css[name] ?? ""}`}
       >

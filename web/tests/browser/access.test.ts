@@ -46,15 +46,15 @@ test("the keyboard alone opens a rollout, its group and the list of keys", async
   const page = await open("/?place={example}");
   await page.getByRole("row").nth(2).waitFor();
   await page.keyboard.press("j");
-  await page.getByRole("article", { name: "Rollout" }).waitFor();
-  await page.keyboard.press("g");
-  await page.getByRole("tab", { name: "Group", selected: true }).waitFor();
+  await page.getByRole("tab", { name: "Chat", selected: true }).waitFor();
   await page.keyboard.press("?");
   const keys = page.getByRole("dialog", { name: "Keys" });
   await keys.waitFor();
   for (const key of ["j", "k", "n", "p", "[", "]", "/", "f", "g", "d"]) await keys.locator("kbd").getByText(key, { exact: true }).first().waitFor();
   await page.keyboard.press("Escape");
   await keys.waitFor({ state: "detached" });
+  await page.keyboard.press("g");
+  await page.getByRole("tab", { name: "Group", selected: true }).waitFor();
 });
 
 test.each(["chat", "tokens", "group", "diff", "info"])("no key means two things: %s", async (tab) => {

@@ -27,6 +27,8 @@ test("the head says what it got, where it is from and what became of it", async 
 });
 
 test("the tabs have keys", async () => {
+  // The rollout has no tokens, and the browser notes that on its own.
+  expectTrouble(/404/);
   const place = file("reader", [line(1)]);
   const [id = ""] = await idsOf(place, "");
   const page = await open(link(place, `r=${id}`));

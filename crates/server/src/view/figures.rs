@@ -117,7 +117,7 @@ struct HistogramAnswer {
     min: Option<f64>,
     max: Option<f64>,
     mean: Option<f64>,
-    /// Of the same width each; one if all numbers are the same, and one for each whole number where those are few.
+    /// Of the same width each, a whole one for whole numbers; one if all numbers are the same. At most as many as asked for.
     bins: Vec<BinAnswer>,
 }
 

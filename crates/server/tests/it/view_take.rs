@@ -77,10 +77,8 @@ fn a_tokenizer_says_what_text_tokens_are() {
         if expected {
             let shown: Vec<String> = serde_json::from_value(texts(1)).unwrap();
             assert_eq!(shown.len(), ids.len());
-            assert!(
-                shown.concat().starts_with("Say hello to naïve ") && shown.concat().contains("\\xF0"),
-                "{shown:?}"
-            );
+            // Its vocabulary has no whole `ï` and no hieroglyph, only their bytes.
+            assert_eq!(shown.concat(), r"Say hello to na\xC3\xAFve \xF0\x93\x80\x80");
         } else {
             assert_eq!(texts(1), Value::Null);
         }

@@ -87,11 +87,15 @@ impl Scale {
         let (Some(low), Some(high)) = (sum.least, sum.most) else {
             return Self { low: 0.0, high: 0.0, bins: Vec::new() };
         };
-        let one_each = is_whole && high - low < bins as f64;
-        let (count, end) = match () {
-            () if low == high => (1, high),
-            () if one_each => ((high - low) as usize + 1, high + 1.0),
-            () => (bins, high),
+        let (count, end) = if low == high {
+            (1, high)
+        } else if is_whole {
+            // As many whole numbers in every bin, or the bins would wave where the data does not.
+            let width = ((high - low + 1.0) / bins as f64).ceil();
+            let count = ((high - low + 1.0) / width).ceil();
+            (count as usize, low + width * count)
+        } else {
+            (bins, high)
         };
         // Halves, because the distance of two large numbers may be infinite.
         let edge = |nth: usize| {

@@ -120,7 +120,7 @@ fn the_example_learns_and_code_gets_worse_for_a_while() {
     assert!((0.1..0.3).contains(&mean("step <= 5")), "{}", mean("step <= 5"));
     assert!((0.75..0.95).contains(&mean("step > 52")), "{}", mean("step > 52"));
     let code = "data_source = 'code/unit-tests' and step between";
-    assert!(mean(&format!("{code} 38 and 40")) + 0.2 < mean(&format!("{code} 34 and 37")));
+    assert!(mean(&format!("{code} 38 and 44")) + 0.2 < mean(&format!("{code} 30 and 37")));
     let chars = |steps: &str| {
         let of = "select avg(response_chars) from rollouts where data_source = 'chat/safety' and step";
         number(&query, &format!("{of} {steps}"))
