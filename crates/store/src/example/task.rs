@@ -30,7 +30,7 @@ pub(super) struct Attempt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stop {
     #[default]
-    Stop,
+    Whole,
     Length,
     ToolCalls,
     ContentFilter,
@@ -39,7 +39,7 @@ pub(super) enum Stop {
 impl Stop {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Stop => "stop",
+            Self::Whole => "stop",
             Self::Length => "length",
             Self::ToolCalls => "tool_calls",
             Self::ContentFilter => "content_filter",
