@@ -1,12 +1,12 @@
-import { mkdirSync, mkdtempSync, statSync } from "node:fs";
+import { mkdtempSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, inject, test } from "vitest";
 import { get, openView, type Schema } from "./api";
 import { open } from "./page";
 
 /** Into the documents with UPDATE_IMAGES=1; else the tests only see that there is something to show. */
-const FOLDER = process.env["UPDATE_IMAGES"] === "1" ? resolve(import.meta.dirname, "../../../docs/images") : mkdtempSync(join(inject("folder"), "images-"));
-mkdirSync(FOLDER, { recursive: true });
+const ASIDE = mkdtempSync(join(process.env["IMAGES"] ?? inject("folder"), "images-"));
+const FOLDER = process.env["UPDATE_IMAGES"] === "1" ? resolve(import.meta.dirname, "../../../docs/images") : ASIDE;
 
 async function first(filter: string, sort = ""): Promise<string> {
   const view = await openView(inject("example"));
@@ -17,10 +17,10 @@ async function first(filter: string, sort = ""): Promise<string> {
 const SOME = "tool_calls > 1 AND tokens > 0 AND reward > 0.5";
 
 const SCREENS: Record<string, () => Promise<string>> = {
-  chat: async () => `/?place={example}&r=${await first(SOME, "-step")}&series=data_source`,
-  tokens: async () => `/?place={example}&q=tokens+%3E+0&r=${await first("tokens > 100 AND reward < 0.5")}&tab=tokens`,
+  chat: async () => `/?place={example}&sort=-step&series=data_source&r=${await first(`${SOME} AND data_source contains "code" AND dead_group == false`, "-step")}`,
+  tokens: async () => `/?place={example}&q=mixed+%3D%3D+true&sort=-lag&r=${await first("tokens > 100 AND mixed == true AND reward < 0.5", "-step")}&tab=tokens`,
   group: async () => `/?place={example}&list=groups&r=${await first("reward > 0.5 AND data_source contains \"math\"", "-step")}&tab=group`,
-  diff: async () => `/?place={example}&r=${await first("data_source contains \"math\" AND reward < 0.5", "-step")}&tab=diff`,
+  diff: async () => `/?place={example}&r=${await first("data_source contains \"math\" AND reward < 0.5 AND dead_group == false", "-step")}&tab=diff`,
   figures: async () => `/?place={example}&list=figures&series=data_source&r=${await first(SOME)}&tab=info`,
   search: async () => `/?place={example}&list=hits&s=${encodeURIComponent("all::reasoning:wait")}&r=${await first(SOME)}`,
 };
@@ -32,7 +32,7 @@ for (const theme of ["light", "dark"] as const) {
       const page = await open(path, { theme, width, height });
       await page.getByRole("article", { name: "Rollout" }).waitFor();
       await page.waitForLoadState("networkidle");
-      const file = join(FOLDER, width === 1440 ? `${name}-${theme}.png` : `${name}-${theme}-small.png`);
+      const file = width === 1440 ? join(FOLDER, `${name}-${theme}.png`) : join(ASIDE, `${name}-${theme}-small.png`);
       await page.screenshot({ path: file });
       expect(statSync(file).size).toBeGreaterThan(20_000);
     }
