@@ -7,7 +7,7 @@ import { draw, METRICS } from "@/curves/metrics";
 import { useHistogram } from "@/facets/useHistogram";
 import { Choose } from "@/parts/Choose";
 import { ErrorNotice, Notice } from "@/parts/Notice";
-import { count, figure, rewardColour, share } from "@/parts/numbers";
+import { count, counted, figure, rewardColour, share } from "@/parts/numbers";
 import { useViewState } from "@/state/location";
 import { total, useDistinct } from "./useFigures";
 import { BySource } from "./BySource";
@@ -82,7 +82,7 @@ function Distribution() {
       <header className={css["head"]}>
         <h3>Distribution of</h3>
         <Choose label="Field of the distribution" options={fields} value={field} onChoose={setField} />
-        {data && <span className={css["quiet"]}>{`${count(data.n)} values, mean ${figure(data.mean)}${data.nulls > 0 ? `; ${count(data.nulls)} rows have none` : ""}`}</span>}
+        {data && <span className={css["quiet"]}>{`${count(data.n)} values, mean ${figure(data.mean)}${data.nulls > 0 ? `; none in ${counted(data.nulls, "row")}` : ""}`}</span>}
       </header>
       {histogram.error && !data ? (
         <ErrorNotice error={histogram.error} title="This cannot be counted" />

@@ -14,15 +14,22 @@ async function first(filter: string, sort = ""): Promise<string> {
   return rows.rows[0]?.id ?? "";
 }
 
+/** The first rollout whose reasoning has this word. */
+async function firstHit(word: string): Promise<string> {
+  const view = await openView(inject("example"));
+  const response = await fetch(`${inject("url")}/api/view/${view}/search?text=${word}&channel=reasoning&limit=1`);
+  return /"id":"([0-9a-f]{32})"/.exec(await response.text())?.[1] ?? "";
+}
+
 const SOME = "tool_calls > 1 AND tokens > 0 AND reward > 0.5";
 
 const SCREENS: Record<string, () => Promise<string>> = {
   chat: async () => `/?place={example}&sort=-step&series=data_source&r=${await first(`${SOME} AND data_source contains "code" AND dead_group == false`, "-step")}`,
   tokens: async () => `/?place={example}&q=mixed+%3D%3D+true&sort=-lag&r=${await first("tokens > 100 AND mixed == true AND reward < 0.5", "-step")}&tab=tokens`,
-  group: async () => `/?place={example}&list=groups&r=${await first("reward > 0.5 AND data_source contains \"math\"", "-step")}&tab=group`,
+  group: async () => `/?place={example}&list=groups&r=${await first("reward > 0.5 AND data_source contains \"math\" AND dead_group == false", "-step")}&tab=group`,
   diff: async () => `/?place={example}&r=${await first("data_source contains \"math\" AND reward < 0.5 AND dead_group == false", "-step")}&tab=diff`,
   figures: async () => `/?place={example}&list=figures&series=data_source&r=${await first(SOME)}&tab=info`,
-  search: async () => `/?place={example}&list=hits&s=${encodeURIComponent("all::reasoning:wait")}&r=${await first(SOME)}`,
+  search: async () => `/?place={example}&list=hits&s=${encodeURIComponent("all::reasoning:wait")}&r=${await firstHit("wait")}`,
 };
 
 for (const theme of ["light", "dark"] as const) {

@@ -87,20 +87,23 @@ impl Scale {
         let (Some(low), Some(high)) = (sum.least, sum.most) else {
             return Self { low: 0.0, high: 0.0, bins: Vec::new() };
         };
-        let (count, end) = if low == high {
-            (1, high)
-        } else if is_whole {
-            // As many whole numbers in every bin, or the bins would wave where the data does not.
-            let width = ((high - low + 1.0) / bins as f64).ceil();
+        let whole = is_whole && low < high;
+        // As many whole numbers in every bin, or the bins would wave where the data does not.
+        let width = ((high - low + 1.0) / bins as f64).ceil();
+        let (count, end) = if whole {
             let count = ((high - low + 1.0) / width).ceil();
             (count as usize, low + width * count)
         } else {
-            (bins, high)
+            (if low == high { 1 } else { bins }, high)
         };
-        // Halves, because the distance of two large numbers may be infinite.
         let edge = |nth: usize| {
             let share = nth as f64 / count as f64;
-            if nth == count { end } else { low * (1.0 - share) + end * share }
+            match nth {
+                _ if whole => low + width * nth as f64,
+                _ if nth == count => end,
+                // Parts of both, because the distance of two large numbers may be infinite.
+                _ => low * (1.0 - share) + end * share,
+            }
         };
         let bins = (0..count).map(|nth| Bin { from: edge(nth), to: edge(nth + 1), count: 0 }).collect();
         Self { low, high: end, bins }
