@@ -35,7 +35,7 @@ export function Footer({ total, first, last, selected, onClear, filter, children
         )}
       </span>
       {selected > 0 && (
-        <button type="button" className={css["selected"]} title="Unmark all rows (Shift+M)" aria-label={`Unmark ${counted(selected, "row")}`} onClick={onClear}>
+        <button type="button" className={css["selected"]} title="Unmark all rows (Shift+U)" aria-label={`Unmark ${counted(selected, "row")}`} onClick={onClear}>
           {count(selected)} <span className={css["wide"]}>marked</span> ✕
         </button>
       )}
