@@ -5,7 +5,7 @@ import { type ReactNode, createContext, use, useCallback, useEffect, useMemo, us
 import { useViewState } from "@/state/location";
 import { filterOf } from "@/state/url";
 import { useCheck } from "./check";
-import { api, type ApiError, ask, type Schema } from "./client";
+import { api, ApiError, ask, type Schema } from "./client";
 
 export interface OpenView {
   /** Names the view in every call. */
@@ -19,6 +19,10 @@ export interface OpenView {
   refresh: () => void;
 }
 
+function isYetToCome(places: string[], error: ApiError): boolean {
+  return error.status === 404 && places.every((place) => place.startsWith("yard://"));
+}
+
 /** Opens places, and asks how far indexing is until it is done. */
 export function useOpen(places: string[]) {
   const opened = useQuery({
@@ -26,6 +30,9 @@ export function useOpen(places: string[]) {
     queryFn: () => ask(api.POST("/api/view/open", { body: { places } })),
     enabled: places.length > 0,
     staleTime: Infinity,
+    // A run that has just begun has no archive yet; any other place that is not there stays so.
+    retry: (_, error) => error instanceof ApiError && (error.isAway || isYetToCome(places, error)),
+    retryDelay: 1000,
   });
   const key = opened.data?.view;
   const view = useQuery({
@@ -36,7 +43,8 @@ export function useOpen(places: string[]) {
     staleTime: Infinity,
     refetchInterval: (query) => (query.state.data?.indexing.done === false ? 400 : false),
   });
-  return { error: opened.error ?? view.error, answer: view.data, isPending: opened.isPending };
+  const isWaiting = opened.failureReason instanceof ApiError && isYetToCome(places, opened.failureReason);
+  return { error: opened.error ?? view.error, answer: view.data, isWaiting };
 }
 
 const Context = createContext<OpenView | null>(null);

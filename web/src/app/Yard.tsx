@@ -6,7 +6,7 @@ import { Groups } from "@/groups/Groups";
 import { Hits } from "@/hits/Hits";
 import { HitsProvider } from "@/hits/useHits";
 import { Panes } from "@/parts/Panes";
-import { ErrorNotice } from "@/parts/Notice";
+import { ErrorNotice, Notice } from "@/parts/Notice";
 import { Reader } from "@/reader/Reader";
 import { LeftPane } from "./LeftPane";
 import { ListTabs } from "./ListTabs";
@@ -19,9 +19,10 @@ import css from "./Yard.module.css";
 /** The page of rollouts: what is open at the left, the rows in the middle under their curve, one of them at the right. */
 export function Yard() {
   const [{ places, list }] = useViewState();
-  const { answer, error } = useOpen(places);
+  const { answer, error, isWaiting } = useOpen(places);
   if (places.length === 0) return <Welcome />;
   if (error && !answer) return <Welcome problem={<ErrorNotice error={error} title="This could not be opened" />} />;
+  if (!answer && isWaiting) return <Notice title="Nothing of this run is archived yet">Its rollouts are shown here as soon as the first is.</Notice>;
   if (!answer) return null;
   const List = { rows: Rows, groups: Groups, hits: Hits, figures: Figures, compare: Compare }[list];
   return (

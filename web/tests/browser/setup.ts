@@ -20,10 +20,10 @@ declare module "vitest" {
 const ROOT = resolve(import.meta.dirname, "../../..");
 export const BINARY = process.env["ROLLYARD_BIN"] ?? join(ROOT, "target/debug/rollyard");
 
-/** Starts a server on a free port, and waits until it says where. */
-export async function serve(folder: string, flags: string[] = []): Promise<{ url: string; process: ChildProcess }> {
+/** Starts a server, on a free port if nobody says which, and waits until it says where. */
+export async function serve(folder: string, flags: string[] = [], listen = "127.0.0.1:0"): Promise<{ url: string; process: ChildProcess }> {
   if (!existsSync(BINARY)) throw new Error(`the browser tests need the program; build it with \`make build-tests\`: ${BINARY}`);
-  const args = ["serve", "--listen", "127.0.0.1:0", "--data", join(folder, "data"), "--cache", join(folder, "cache"), "--root", folder];
+  const args = ["serve", "--listen", listen, "--data", join(folder, "data"), "--cache", join(folder, "cache"), "--root", folder];
   const child = spawn(BINARY, [...args, ...flags], { stdio: ["ignore", "pipe", "pipe"] });
   const url = await new Promise<string>((found, failed) => {
     let heard = "";

@@ -2,7 +2,8 @@ import { appendFileSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, inject, test } from "vitest";
-import { open, params } from "./page";
+import { post } from "./api";
+import { expectTrouble, open, params } from "./page";
 
 const line = (n: number) =>
   `${JSON.stringify({
@@ -62,4 +63,21 @@ test("a pause holds new rows back until it ends", async () => {
   expect(await firstStep(page)).toBe("9");
   await page.keyboard.press("Shift+H");
   await expect.poll(() => firstStep(page)).toBe("1,000");
+});
+
+test("a running yard is followed as a file is", async () => {
+  const run = `tail-${Date.now()}`;
+  const write = (n: number) =>
+    post(`/runs/${run}/buffer/write`, { instance_id: `prompt-${n}`, uid: `${run}-${n}`, reward: 0.5, messages: [{ role: "user", content: `question ${n}` }] });
+  await post("/api/runs", { name: run });
+  // Nothing is archived before the first is written, and the browser notes each time that it asked in vain.
+  expectTrouble(/404/);
+  const page = await open(`/?place=${encodeURIComponent(`yard://${run}`)}&cols=instance_id,status&follow=1`);
+  await page.getByText("Nothing of this run is archived yet").waitFor();
+  for (let n = 0; n < 3; n++) await write(n);
+  await shown(page, "3 rows").waitFor();
+  await page.getByText("new rows are shown as they come").waitFor({ state: "attached" });
+  await write(3);
+  await grid(page).getByText("prompt-3").waitFor({ timeout: 2_000 });
+  await shown(page, "4 rows").waitFor();
 });
