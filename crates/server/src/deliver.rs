@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use http_body::Frame;
 use rollyard_core::ids::{LeaseNo, Place};
 use rollyard_core::ledger::{Command, LeasedGroup, LeasedRow, SampledRow, Uid};
@@ -67,7 +68,8 @@ pub(crate) fn answer(
         let piece = state.next_piece().await?;
         Some((piece, state))
     });
-    let mut response = Response::new(Body::from_stream(pieces));
+    // Who packs the answer may ask once more after its end, which a bare unfold does not stand.
+    let mut response = Response::new(Body::from_stream(pieces.fuse()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

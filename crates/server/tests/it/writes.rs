@@ -83,6 +83,23 @@ fn answers_are_packed_for_those_who_accept_it() {
     }
 }
 
+/// Packing may ask for more after the end, depending on how the threads run: many answers, so that one does.
+#[test]
+fn a_packed_answer_ends_whole_every_time() {
+    let settings = Settings { compress_answers: CompressAnswers::Always, ..Settings::default() };
+    let server = Server::start_with(json!({"group_size": 2}), settings);
+    for round in 0..100 {
+        server.fill(&format!("i{round}"), 2);
+        let mut stream = server.connect();
+        let request = "POST /get_rollout_data HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\
+                       Connection: close\r\nContent-Length: 2\r\n\r\n{}";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        std::io::Read::read_to_end(&mut stream, &mut answer).unwrap();
+        assert!(answer.ends_with(b"0\r\n\r\n"), "the last chunk of round {round} is missing");
+    }
+}
+
 #[test]
 fn a_body_beyond_the_limit_is_refused() {
     let settings = Settings { body_bytes_max: 10_000, ..Settings::default() };
