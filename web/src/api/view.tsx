@@ -1,6 +1,6 @@
 /** The view that is open: what its places hold, how far it is indexed, and its columns. */
 
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { type ReactNode, createContext, use, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useViewState } from "@/state/location";
 import { filterOf } from "@/state/url";
@@ -74,13 +74,20 @@ export function ViewProvider({ answer, children }: { answer: Schema["ViewAnswer"
     () => (filter === null ? null : { key, answer, filter, filterError, refresh }),
     [key, answer, filter, filterError, refresh],
   );
-  // What was asked while rows were still coming has not seen the last of them.
+  // What was asked while rows were still coming has not seen the last of them. Later the tail says what is new, and
+  // who reads with a pause must not have rows put under the eyes.
   const isDone = answer.indexing.done;
+  const isFollowed = state.follow;
   const wasDone = useRef(isDone);
+  const wasEverDone = useRef(isDone);
   useEffect(() => {
-    if (isDone && !wasDone.current) void queries.invalidateQueries({ queryKey: ["in", key] });
+    if (isDone && !wasDone.current) {
+      const keepsRows = isFollowed && wasEverDone.current;
+      void queries.invalidateQueries({ queryKey: ["in", key], predicate: ({ queryKey }) => !(keepsRows && queryKey[2] === "rows") });
+    }
     wasDone.current = isDone;
-  }, [isDone, key, queries]);
+    wasEverDone.current ||= isDone;
+  }, [isDone, isFollowed, key, queries]);
   if (view === null) return null;
   return <Context value={view}>{children}</Context>;
 }
@@ -99,13 +106,27 @@ export function useLastGood(filter: string): string {
   return filterError ? good : filter;
 }
 
+/** Rows have the server for themselves for so long; then figures are asked for whatever happens. */
+const ROWS_FIRST_MS = 2000;
+
+/** Once the rows of a filter are there: with a million of them, figures that are counted at once would hold them up. */
+async function afterRows(queries: QueryClient, view: string): Promise<void> {
+  const until = performance.now() + ROWS_FIRST_MS;
+  do await new Promise((again) => setTimeout(again, 10));
+  while (performance.now() < until && queries.isFetching({ queryKey: ["in", view, "rows"] }) > 0);
+}
+
 /** Asks something of the open view. Old data stays until the new is there; while rows are being indexed it asks again. */
-export function useAsk<T>(what: readonly unknown[], call: (view: string) => Promise<T>, options: { enabled?: boolean; live?: boolean } = {}) {
+export function useAsk<T>(what: readonly unknown[], call: (view: string) => Promise<T>, options: { enabled?: boolean; live?: boolean; isAside?: boolean } = {}) {
+  const queries = useQueryClient();
   const { key, answer } = useView();
-  const { enabled = true, live = true } = options;
+  const { enabled = true, live = true, isAside = false } = options;
   return useQuery({
     queryKey: ["in", key, ...what],
-    queryFn: () => call(key),
+    queryFn: async () => {
+      if (isAside) await afterRows(queries, key);
+      return await call(key);
+    },
     enabled,
     placeholderData: keepPreviousData,
     refetchInterval: live && !answer.indexing.done ? 1000 : false,

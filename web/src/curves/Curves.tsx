@@ -14,8 +14,10 @@ import css from "./Curves.module.css";
 export function useSteps(series: string | null) {
   const [{ q, clauses }] = useViewState();
   const filter = useLastGood(filterOf({ q, clauses: clauses.filter((clause) => stepsOf(clause) === null) }));
-  return useAsk(["steps", filter, series], (view) =>
-    ask(api.GET("/api/view/{view}/steps", { params: { path: { view }, query: { filter, ...(series === null ? {} : { series }) } } })),
+  return useAsk(
+    ["steps", filter, series],
+    (view) => ask(api.GET("/api/view/{view}/steps", { params: { path: { view }, query: { filter, ...(series === null ? {} : { series }) } } })),
+    { isAside: true },
   );
 }
 

@@ -19,7 +19,7 @@ export function useFacets(fields: string[], filter: string, values: number, enab
       const query = { filter, fields: fields.join(","), values };
       return (await ask(api.GET("/api/view/{view}/facets", { params: { path: { view }, query } }))) as unknown as Counts[];
     },
-    { enabled: enabled && fields.length > 0 },
+    { enabled: enabled && fields.length > 0, isAside: true },
   );
 }
 
