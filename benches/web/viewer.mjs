@@ -192,13 +192,15 @@ try {
   await page.addInitScript(HELPERS);
   await page.goto(`${url}/?place=${encodeURIComponent(run)}`);
   await page.getByRole("row").nth(10).waitFor();
+  // Figures come after the rows; who scrolls is told of scrolling alone.
+  await page.waitForLoadState("networkidle");
   const scroll = await scrolling(page);
   const filter = await filtering(page, run);
   const open = await opening(browser, url, large);
   const walk = await walking(page, url, run);
   console.log(`\n### The page on ${ROWS.toLocaleString("en")} rows\n\n| what | measured | bar | |\n|---|---|---|---|`);
   row("page and all it loads at first, compressed", `${(bytes / 1000).toFixed(0)} kB`, "400 kB", bytes < 400_000);
-  row("frames while scrolling", `${scroll.fps.toFixed(0)} a second, 95% within ${scroll.p95.toFixed(0)} ms`, "60", scroll.fps >= 55);
+  row("frames while scrolling", `${scroll.fps.toFixed(0)} a second, 95% within ${scroll.p95.toFixed(0)} ms`, "95% within 17 ms", scroll.p95 <= 17);
   row("tasks over 50 ms while scrolling", `${scroll.long}, longest ${scroll.longest.toFixed(0)} ms`, "none", scroll.long === 0);
   row("filter to first rows, worst of 5", `${filter.toFixed(0)} ms`, "300 ms", filter < 300);
   row("a rollout of 10 MB opens", `${open.toFixed(0)} ms`, "500 ms", open < 500);
