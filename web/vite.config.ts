@@ -41,6 +41,8 @@ export default defineConfig({
           expect: { poll: { timeout: 10_000 } },
           // Two cores: a browser and a server are enough at once.
           maxWorkers: 2,
+          // On two busy cores a browser may miss a moment; what is broken fails three times.
+          retry: 2,
         },
       },
     ],
