@@ -6,6 +6,7 @@
 import { useQueries, useQuery, useQueryClient, type QueryKey } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useView } from "@/api/view";
+import { useViewState } from "@/state/location";
 
 export const PAGE_ROWS = 100;
 
@@ -49,7 +50,9 @@ export interface Paged<Q, P> {
 export function usePaged<Q, P extends { total: number }>({ question, options, isLike, first, last, isReversed }: Wanted<Q, P>): Paged<Q, P> {
   const { answer } = useView();
   const queries = useQueryClient();
-  const refetchInterval = answer.indexing.done ? (false as const) : 1000;
+  const [{ follow }] = useViewState();
+  // While it is followed the tail says when rows are asked for: who reads with a pause must find them as they were.
+  const refetchInterval = answer.indexing.done || follow ? (false as const) : 1000;
   const [{ shown, before }, setShown] = useState<{ shown: Q; before: Q | null }>({ shown: question, before: null });
   const wanted = useQuery({ ...options(question, 0), refetchInterval });
   if (wanted.data && shown !== question) setShown({ shown: question, before: shown });
