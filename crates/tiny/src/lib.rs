@@ -1,0 +1,9 @@
+//! The embedded policy: a small real language model that can be sampled and trained on a CPU.
+//!
+//! Read in this order. [`model`] is the network: its [`model::Weights`], how it goes on with a text
+//! ([`model::Policy`]) and what its gradients are ([`model::Tape`]). [`tokenizer`] says what its tokens are, [`train`] has
+//! the losses that it learns by.
+
+pub mod model;
+pub mod tokenizer;
+pub mod train;

@@ -1,0 +1,18 @@
+//! How the policy learns.
+//!
+//! A [`Lesson`] is one text with the tokens that it teaches. A [`Student`] goes through lessons with an [`Objective`]
+//! for each token, and [`Adam`] changes the weights by what came of it. [`imitate`] learns from good answers;
+//! [`Grpo`] from answers of its own that were better or worse than others of their group.
+
+mod adam;
+mod grpo;
+mod imitate;
+mod lesson;
+mod student;
+
+pub use adam::{Adam, AdamSettings};
+pub use grpo::{Grpo, GrpoReport};
+pub use imitate::imitate;
+pub use lesson::Lesson;
+pub use student::{Blame, Objective, Student, Taught};
+
