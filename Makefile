@@ -155,7 +155,7 @@ lint: $(VENV)/package $(PAGE_TOOLS)
 	$(VENV)/bin/ruff check tests benches/baselines benches/python python crates examples
 	$(VENV)/bin/ruff format --check tests benches/baselines benches/python python crates examples
 	cd python && ../$(VENV)/bin/mypy
-	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests examples
+	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests python/pack_wheel.py examples
 	cd web && npm run lint --silent
 
 # Ratios against baselines run in the same command. About twenty minutes and 25 GB of disk.
