@@ -36,7 +36,7 @@ build: $(PAGE)
 	@$(if $(PAGE),true,echo "npm is not installed, so the page is left out; install Node 20+ and run make build again")
 	cargo build --release --locked -p rollyard
 
-# A release embeds what lies in web/dist, a debug build reads it from there.
+# Every build embeds what lies in web/dist, and cargo sees when that changes.
 web/dist/index.html: $(PAGE_SOURCES) $(PAGE_TOOLS)
 	cd web && npm run build --silent
 	@touch $@
@@ -63,7 +63,7 @@ test-clients: $(VENV)/clients
 	$(BINARIES)
 	$(VENV)/bin/python -m pytest -q tests/clients
 
-# The Python package, against the real binary too.
+# The Python package, against the real binary too, and the wheel that carries both.
 test-python: $(VENV)/package $(ORACLE)/node_modules
 	$(BINARIES)
 	$(VENV)/bin/python -m pytest -q python/tests
@@ -109,9 +109,11 @@ $(ORACLE)/node_modules: $(ORACLE)/package-lock.json
 	cd $(ORACLE) && npm ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
-# What `pip install ./python` builds, as a file: it needs neither Rust nor this repository any more.
-wheel: $(VENV)/python-tools
-	$(VENV)/bin/maturin build --release --locked --manifest-path python/Cargo.toml
+# One file with the Python module, the command and the page: it needs neither Rust nor Node nor this repository any more.
+wheel: $(PAGE) $(VENV)/python-tools
+	@$(if $(PAGE),true,echo "the wheel carries the page, which needs npm: install Node 20+ and run make wheel again"; exit 1)
+	cargo build --release --locked -p rollyard -p rollyard-python
+	$(VENV)/bin/python python/pack_wheel.py $(TARGET)/release --out dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -127,7 +129,8 @@ $(VENV)/python-tools: $(PACKAGE_DEPS) $(VENV)/clients
 
 # The package is used where it lies, with the library that the tests of the workspace are built with: maturin would
 # compile Arrow, Parquet and SQLite once more, with other features.
-$(VENV)/package: $(PACKAGE_SOURCES) $(VENV)/python-tools
+# The page goes first, so that the programs are built once.
+$(VENV)/package: $(PACKAGE_SOURCES) $(VENV)/python-tools | $(PAGE)
 	$(BINARIES)
 	rm -f python/rollyard/_rollyard.abi3.so
 	cp $(TARGET)/debug/lib_rollyard.$(if $(filter Darwin,$(shell uname)),dylib,so) python/rollyard/_rollyard.abi3.so
@@ -152,7 +155,7 @@ lint: $(VENV)/package $(PAGE_TOOLS)
 	$(VENV)/bin/ruff check tests benches/baselines benches/python python crates examples
 	$(VENV)/bin/ruff format --check tests benches/baselines benches/python python crates examples
 	cd python && ../$(VENV)/bin/mypy
-	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests examples
+	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests python/pack_wheel.py examples
 	cd web && npm run lint --silent
 
 # Ratios against baselines run in the same command. About twenty minutes and 25 GB of disk.
@@ -215,4 +218,4 @@ fuzz:
 
 clean:
 	cargo clean
-	rm -rf $(VENV) python/rollyard/_rollyard.*.so web/dist web/node_modules
+	rm -rf dist $(VENV) python/rollyard/_rollyard.*.so web/dist web/node_modules

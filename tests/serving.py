@@ -19,7 +19,8 @@ BINARY = pathlib.Path(os.environ.get("ROLLYARD_BINARY", TARGET / "debug" / "roll
 class Server:
     """`rollyard serve` as a user starts it."""
 
-    def __init__(self, data: pathlib.Path, *flags: str) -> None:
+    def __init__(self, data: pathlib.Path, *flags: str, binary: pathlib.Path = BINARY) -> None:
+        self._binary = binary
         self._data = data
         self._flags = flags
         self.url = ""
@@ -29,7 +30,7 @@ class Server:
     def start(self) -> None:
         # At the same address as before, as after a real restart.
         listen = self.url.removeprefix("http://") or "127.0.0.1:0"
-        command = [str(BINARY), "serve", "--listen", listen, "--data", str(self._data), *self._flags]
+        command = [str(self._binary), "serve", "--listen", listen, "--data", str(self._data), *self._flags]
         # Its own folder as working directory: no settings file of this repository is picked up.
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self._data.parent)
         assert self._process.stdout is not None

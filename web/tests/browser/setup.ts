@@ -1,7 +1,7 @@
 /** One server for all browser tests, with the example run in it. */
 
 import { spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -46,6 +46,14 @@ export async function stop(child: ChildProcess): Promise<void> {
   await ended;
 }
 
+/** The program carries its page: one that was built before the page changed would be tested in vain. */
+async function checkPage(url: string): Promise<void> {
+  const answer = await fetch(url, { headers: { accept: "text/html" } });
+  const built = join(ROOT, "web/dist/index.html");
+  if (existsSync(built) && (await answer.text()) === readFileSync(built, "utf8")) return;
+  throw new Error(`the program carries another page than ${built}; build both with \`make build-tests\`: ${BINARY}`);
+}
+
 export default async function setup(project: TestProject) {
   // While writing the page: `vite preview` in front of a server that runs already, and an example that it can read.
   const { PAGE_URL: page, EXAMPLE: example, FOLDER: writable } = process.env;
@@ -57,6 +65,10 @@ export default async function setup(project: TestProject) {
   }
   const folder = mkdtempSync(join(tmpdir(), "rollyard-browser-"));
   const server = await serve(folder, ["--archive", join(folder, "archive")]);
+  await checkPage(server.url).catch(async (problem: unknown) => {
+    await stop(server.process);
+    throw problem;
+  });
   const answer = await fetch(`${server.url}/api/view/example`, { method: "POST" });
   if (!answer.ok) throw new Error(`no example run: ${answer.status} ${await answer.text()}`);
   const { place } = (await answer.json()) as { place: string };

@@ -2,8 +2,7 @@
 //!
 //! `web/` builds to `index.html` and a few files whose names have a hash of their content. Those never change, so a
 //! browser may keep them for ever; everything else is asked for again each time, which costs an empty answer as long
-//! as nothing is new. A release carries the files; a debug build reads them from `web/dist`, so that a page that was
-//! built anew is seen at once.
+//! as nothing is new. The program carries the files, a debug build too; `npm run dev` is for those who change them.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -49,7 +48,7 @@ impl Bundle {
     /// The answer for a file; `None` if the page has none of that name.
     pub(crate) async fn answer(self: &Arc<Self>, name: &str, asked: &HeaderMap) -> Option<Response> {
         let (this, name, asked) = (Arc::clone(self), name.to_owned(), asked.clone());
-        // Reads the disk in a debug build, and packs a megabyte the first time.
+        // Packs a megabyte the first time, and reads the disk where a folder was given.
         tokio::task::spawn_blocking(move || this.make_answer(&name, &asked)).await.ok()?
     }
 
@@ -88,7 +87,7 @@ impl Bundle {
         Some(response)
     }
 
-    /// A file as it was built. Reads the disk in a debug build.
+    /// A file as it was built. Reads the disk where a folder was given.
     pub(crate) fn read(&self, name: &str) -> Option<Bytes> {
         if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return None;
