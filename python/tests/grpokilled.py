@@ -15,8 +15,8 @@ import sys
 from typing import Any
 
 from rollyard import Client
-from rollyard.client import Sample
 from rollyard.client.flow import Answer, Outcome, Send, Step
+from rollyard.client.results import Sample
 from serving import ROOT
 
 
@@ -51,7 +51,7 @@ def watch(journal: pathlib.Path, place: str) -> None:
         at("saved")
         return replaced
 
-    Client._take = watched_take  # type: ignore[method-assign]
+    Client._take = watched_take  # type: ignore[method-assign,assignment]
     Client.sample = watched_draw  # type: ignore[method-assign,assignment]
     pathlib.Path.replace = watched_replace  # type: ignore[method-assign,assignment]
 
