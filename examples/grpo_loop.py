@@ -32,7 +32,7 @@ CHARACTERS = "0123456789+="  # A token id is a place in here.
 PROMPTS = [f"{a}+{b}=" for a in range(6) for b in range(6)]
 GROUPS, GROUP_SIZE, STALENESS_MAX = 12, 16, 2
 BATCH = GROUPS * GROUP_SIZE
-HIDDEN, LEARNING_RATE, CLIP, ENTROPY = 64, 0.02, 0.2, 0.1
+HIDDEN, LEARNING_RATE, CLIP, ENTROPY = 128, 0.02, 0.2, 0.2
 SHAPES = {"w1": (60, HIDDEN), "b1": (HIDDEN,), "w2": (HIDDEN, 12), "b2": (12,)}
 
 
@@ -122,7 +122,8 @@ def resume(client: Client, checkpoint: pathlib.Path, seed: int) -> State:
     with np.load(checkpoint) as kept:
         state = dict(kept)
     version = int(state["version"])
-    # If it was killed between a checkpoint and its commit, this is the commit.
+    print(f"going on from step {version} of {checkpoint}", flush=True)
+    # If it was killed between the checkpoint and its commit, this is the commit; if not, it changes nothing.
     client.set_step(version)
     client.commit(version, leases=[int(state["lease"])])
     client.rewind(version)
@@ -146,6 +147,7 @@ def train(client: Client, state: State, steps: int, checkpoint: pathlib.Path, se
                 beside = checkpoint.with_suffix(".new.npz")
                 np.savez(beside, **new)  # type: ignore[arg-type]  # An array may be of any name.
                 beside.replace(checkpoint)
+                # The step first: the server takes no rollouts of weights that the trainer is not at.
                 client.set_step(step + 1)
                 client.commit(step + 1, leases=[drawn.lease])
                 state = new  # From here on the generator samples with it.
@@ -170,17 +172,13 @@ def main() -> None:
         with Client(asked.url, run=asked.run, retries=0) as client:
             made = client.make_run(mode="replay", max_rollout_step_delay=STALENESS_MAX, **knobs)
         if made.config["mode"] != "replay":
-            sys.exit(
-                f"run {asked.run!r} is another's, in mode {made.config['mode']}; give a new name with --run"
-            )
+            sys.exit(f"run {asked.run!r} is in mode {made.config['mode']}; give a new name with --run")
         with Client(asked.url, run=asked.run) as client:
             try:
                 state = resume(client, asked.checkpoint, asked.seed)
             except (ValueError, LookupError) as error:
-                mismatch = f"{asked.checkpoint} is no checkpoint of run {asked.run!r}"
-                sys.exit(
-                    f"{mismatch}; give new names with --checkpoint and --run, or the right ones: {error}"
-                )
+                wrong = f"{asked.checkpoint} is not the checkpoint of run {asked.run!r}"
+                sys.exit(f"{wrong}; name the right one, or new ones with --checkpoint and --run: {error}")
             try:
                 train(client, state, asked.steps, asked.checkpoint, asked.seed)
             except KeyboardInterrupt:
