@@ -32,7 +32,7 @@ CHARACTERS = "0123456789+="  # A token id is a place in here.
 PROMPTS = [f"{a}+{b}=" for a in range(6) for b in range(6)]
 GROUPS, GROUP_SIZE, STALENESS_MAX = 12, 16, 2
 BATCH = GROUPS * GROUP_SIZE
-HIDDEN, LEARNING_RATE, CLIP, ENTROPY = 128, 0.02, 0.2, 0.2
+HIDDEN, LEARNING_RATE, CLIP, ENTROPY = 128, 0.015, 0.2, 0.25
 SHAPES = {"w1": (60, HIDDEN), "b1": (HIDDEN,), "w2": (HIDDEN, 12), "b2": (12,)}
 
 
