@@ -14,6 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::lesson::Lesson;
 use super::student::{Blame, Objective, Taught};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,8 +23,7 @@ pub struct Grpo {
     pub clip_low: f32,
     /// Larger, so that what is rare can still become likely.
     pub clip_high: f32,
-    /// The most that a token may count for being too rare among what was sampled. 1 for no correction at all would be
-    /// wrong in the other direction, so there is a switch of its own.
+    /// The most that a token may count for being too rare among what was sampled.
     pub importance_max: f32,
     /// Whether old tokens are corrected for their age.
     pub correct: bool,
@@ -64,6 +64,18 @@ impl Grpo {
     /// `near` and `first` have a log-probability for every taught token; `tokens` is what the mean is taken over.
     pub fn pass<'a>(&self, near: &'a [f32], first: &'a [f32], tokens: usize) -> Pass<'a> {
         Pass { grpo: *self, near, first, share: 1.0 / tokens.max(1) as f32 }
+    }
+
+    /// What is known before the first pass.
+    pub(super) fn report(&self, lessons: &[Lesson], near: &[f32]) -> GrpoReport {
+        let sampled = lessons.iter().flat_map(|lesson| lesson.sampled.iter().skip(1).flatten());
+        let (mut capped, mut drift) = (0_usize, 0.0);
+        for (sampled, near) in sampled.zip(near) {
+            capped += usize::from(self.correct && (near - sampled).exp() > self.importance_max);
+            drift += f64::from(sampled - near);
+        }
+        let tokens = near.len().max(1) as f64;
+        GrpoReport { capped: capped as f64 / tokens, drift: drift / tokens, ..GrpoReport::default() }
     }
 
     fn importance(&self, near: f32, sampled: f32) -> f32 {

@@ -1,5 +1,7 @@
 //! One text to learn from.
 
+use rollyard_core::rollout::Rollout;
+
 /// A text, and which of its tokens are taught.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lesson {
@@ -21,6 +23,18 @@ impl Lesson {
             .chain(std::iter::repeat_n(Some(0.0), answer.len()))
             .collect();
         Self { tokens, sampled, advantage: 1.0, temperature: 1.0 }
+    }
+
+    /// What a rollout teaches: the tokens that were sampled, with the log-probabilities they were sampled with. `None`
+    /// if it does not say them.
+    pub fn of(rollout: &Rollout, advantage: f32) -> Option<Self> {
+        let logprobs = rollout.response_logprobs()?;
+        let answered = logprobs.iter().zip(rollout.sampled().values());
+        let sampled = std::iter::repeat_n(None, rollout.prompt_tokens().len())
+            .chain(answered.map(|(logprob, is_sampled)| is_sampled.then_some(*logprob)))
+            .collect();
+        let tokens = [rollout.prompt_tokens(), rollout.response_tokens()].concat();
+        Some(Self { tokens, sampled, advantage, temperature: rollout.temperature.unwrap_or(1.0) })
     }
 
     /// How many of its tokens are taught.
