@@ -2,8 +2,11 @@
 //!
 //! Read in this order. [`model`] is the network: its [`model::Weights`], how it goes on with a text
 //! ([`model::Policy`]) and what its gradients are ([`model::Tape`]). [`tokenizer`] says what its tokens are, [`train`] has
-//! the losses that it learns by.
+//! the losses that it learns by. An [`engine`] samples from it for many callers at once.
 
 pub mod model;
 pub mod tokenizer;
+
+pub mod engine;
+
 pub mod train;

@@ -15,4 +15,3 @@ pub use grpo::{Grpo, GrpoReport};
 pub use imitate::imitate;
 pub use lesson::Lesson;
 pub use student::{Blame, Objective, Student, Taught};
-
