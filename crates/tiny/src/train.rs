@@ -23,4 +23,3 @@ pub use trainer::Trainer;
 
 #[cfg(test)]
 mod tests;
-

@@ -111,7 +111,7 @@ impl Checkpoint {
             tensors.push((name, view.map_err(|error| not_one(error.to_string()))?));
         }
         let about = HashMap::from([(HEADER.to_owned(), header)]);
-        safetensors::serialize(tensors, Some(about)).map_err(|error| not_one(error.to_string()))
+        safetensors::serialize(tensors, &Some(about)).map_err(|error| not_one(error.to_string()))
     }
 
     fn parse(bytes: &[u8], path: &Path, wanted: Option<&Shape>) -> Result<Self, CheckpointError> {

@@ -36,7 +36,8 @@ fn lessons() -> Vec<Lesson> {
 /// That the gradient of a loss is what a small step along it, and along others, shows.
 fn check(what: &str, weights: &Weights, loss: impl Fn(&Weights) -> (f64, Weights)) {
     let (_, gradients) = loss(weights);
-    let directions = [gradients.clone(), Weights::random(*weights.shape(), 21), Weights::random(*weights.shape(), 22)];
+    let directions =
+        [gradients.clone(), Weights::random(*weights.shape(), 21), Weights::random(*weights.shape(), 22)];
     for (nth, direction) in directions.iter().enumerate() {
         let length = direction.values().iter().map(|value| value * value).sum::<f32>().sqrt();
         let moved = |step: f32| {
@@ -111,8 +112,8 @@ fn threads_change_nothing_but_the_time() {
 
 #[test]
 fn what_is_rewarded_becomes_likelier_and_what_is_not_does_not() {
-    let mut trainer =
-        Trainer::new(Arc::new(Weights::random(shape(), 9)), AdamSettings::default(), Student { threads: 1 });
+    let settings = AdamSettings { learning_rate: 1e-2, ..AdamSettings::default() };
+    let mut trainer = Trainer::new(Arc::new(Weights::random(shape(), 9)), settings, Student { threads: 1 });
     let (mut good, mut bad) = (Lesson::answer(&[1, 2], &[3]), Lesson::answer(&[1, 2], &[4]));
     (good.advantage, bad.advantage) = (1.0, -1.0);
     let pair = [good, bad];
