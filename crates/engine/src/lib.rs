@@ -6,7 +6,7 @@
 //! by [`command`]. Where they are Python's, a [`host`] runs them in processes of its own, what a workflow [`returned`]
 //! becomes a trajectory, and [`stats`] are what it recorded. A [`group`] is a prompt's episodes side by side, and the
 //! [`executor`] begins as many groups as will still be fresh when they are read. What was made goes back to the
-//! caller or to a [`sink`]. A [`task`] is all of it in one: a file in, rollouts on a shelf. A [`generator`] is a
+//! caller or to a [`sink`]; a [`yard`] is such a place, and what a trainer draws from. A [`task`] is all of it in one: a file in, rollouts on a shelf. A [`generator`] is a
 //! file of the user's that does the same.
 
 pub mod generate;
@@ -29,6 +29,7 @@ pub mod executor;
 pub mod group;
 
 pub mod sink;
+pub mod yard;
 
 pub mod task;
 

@@ -13,9 +13,8 @@ use rollyard_engine::executor::{
     Task as CoreTask, TaskId,
 };
 use rollyard_engine::group::{GroupRules, Incomplete};
-use rollyard_engine::sink::{
-    Archive, ArchiveSettings, Dump, DumpSettings, Naming, Sink, YardSettings, YardSink,
-};
+use rollyard_engine::sink::{Archive, ArchiveSettings, Dump, DumpSettings, Naming, Sink, YardSink};
+use rollyard_engine::yard::{YardClient, YardSettings};
 use serde::Deserialize;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -79,10 +78,11 @@ impl WireYard {
             url: self.url,
             run: self.run,
             token: self.token,
-            naming: Naming::new(salt),
             patience: duration("patience_secs", self.patience_secs)?,
         };
-        Ok(Arc::new(YardSink::open(settings, None).await.map_err(ExecutorError::of)?))
+        let client = YardClient::new(settings).map_err(ExecutorError::of)?;
+        let sink = YardSink::open(client, Naming::new(salt), &serde_json::json!({})).await;
+        Ok(Arc::new(sink.map_err(ExecutorError::of)?))
     }
 }
 

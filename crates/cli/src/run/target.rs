@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use rollyard_engine::group::Incomplete;
-use rollyard_engine::sink::{
-    Archive, ArchiveSettings, Dump, DumpSettings, Naming, Past, Sink, YardSettings, YardSink,
-};
+use rollyard_engine::sink::{Archive, ArchiveSettings, Dump, DumpSettings, Naming, Past, Sink, YardSink};
+use rollyard_engine::yard::{YardClient, YardSettings};
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,10 +37,11 @@ impl Target {
                 url: url.clone(),
                 run: run.clone(),
                 token: arguments.token.clone(),
-                naming: naming.clone(),
                 patience: PATIENCE,
             };
-            let sink = Arc::new(YardSink::open(settings, Some(arguments.group_size.get())).await?);
+            let config = json!({"group_size": arguments.group_size});
+            let sink = YardSink::open(YardClient::new(settings)?, naming.clone(), &config).await?;
+            let sink = Arc::new(sink);
             return Ok(Self::Yard { sink, naming, url: format!("{url}/runs/{run}") });
         }
         let dir = Path::new(&arguments.out);
@@ -85,7 +86,7 @@ impl Target {
                     (0..places).map(|nth| naming.uid(prompt.number, &prompt.data, nth, 0)).collect()
                 };
                 let uids: Vec<String> = prompts.iter().flat_map(uids_of).collect();
-                let known = sink.known(&uids).await?;
+                let known = sink.client().known(&uids).await?;
                 let there =
                     |prompt: &Prompt| uids_of(prompt).iter().filter(|uid| known.contains(*uid)).count();
                 Ok(prompts.into_iter().filter(|prompt| there(prompt) < needed as usize).collect())

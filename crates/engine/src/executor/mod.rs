@@ -248,6 +248,14 @@ impl Executor {
         }
     }
 
+    /// Groups that count as accepted though others made them, or, if negative, no longer do: what a yard held
+    /// before this executor began, and what a yard has dropped since. Without the first too much is begun, without
+    /// the second the trainer waits for ever.
+    pub fn charge(&self, groups: i64) {
+        self.inner.state().charge_elsewhere(groups);
+        self.inner.advance();
+    }
+
     pub fn version(&self) -> i32 {
         self.inner.state().version
     }

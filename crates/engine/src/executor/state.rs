@@ -258,6 +258,11 @@ impl State {
         dropped
     }
 
+    /// Groups that a yard has, or, if negative, has no longer.
+    pub(super) fn charge_elsewhere(&mut self, groups: i64) {
+        self.charged = self.charged.saturating_add_signed(groups);
+    }
+
     /// Why the trainer should not have it, if it is too old.
     pub(super) fn staleness(&self, finished: &Finished) -> Option<Reason> {
         let (head_version, version) = (finished.head_version(), self.version);

@@ -359,6 +359,23 @@ async fn a_trainer_that_resumes_is_not_owed_the_batches_of_its_past() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_yard_holds_is_not_begun_again_and_what_it_drops_is() {
+    let mut config = config(8, 2, Some(0));
+    config.keep = false;
+    let executor = executor(config);
+    executor.charge(2);
+    executor.submit_all((0..4).map(|_| good())).unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(executor.stats().counts.accepted, 0);
+    executor.charge(-1);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(executor.stats().counts.accepted, 1);
+    executor.charge(-100);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(executor.stats().counts.accepted, 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dynamic_batch_is_what_was_accepted_of_as_many_as_settled() {
     let executor = executor(config(4, 4, Some(0)));
     let mut given = 0;

@@ -9,7 +9,7 @@ mod yard;
 pub use archive::{Archive, ArchiveError, ArchiveSettings, Past};
 pub use dump::{Dump, DumpSettings};
 pub use identity::Naming;
-pub use yard::{YardError, YardSettings, YardSink};
+pub use yard::YardSink;
 
 use futures_util::future::BoxFuture;
 use std::fmt;
