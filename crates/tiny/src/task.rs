@@ -93,10 +93,7 @@ impl Task {
             Self::Arithmetic => arithmetic::problems(),
             Self::Tool => tool::problems(),
         };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        for end in (1..train.len()).rev() {
-            train.swap(end, below(&mut rng, end + 1));
-        }
+        shuffle(&mut train, &mut ChaCha8Rng::seed_from_u64(seed));
         let held_out = train.split_off(train.len().saturating_sub(HELD_OUT));
         Problems { train, held_out }
     }
@@ -135,12 +132,13 @@ impl Task {
 }
 
 impl Problem {
-    /// As a workflow is given it.
-    pub fn data(&self, task: Task, epoch: u64) -> Data {
+    /// As a workflow is given it. The question is its name: whenever it is asked, it is the same instance.
+    pub fn data(&self, task: Task) -> Data {
         let text = json!({
             "messages": [{"role": "user", "content": self.question}],
             "label": self.answer,
-            "id": format!("{}@{epoch}", self.question),
+            "instance_id": self.question,
+            "id": self.question,
             "env_name": task.name(),
         });
         Data::parse(&text.to_string()).expect("it was made as an object")
@@ -148,8 +146,14 @@ impl Problem {
 }
 
 /// From 0 to one less.
-pub fn below(rng: &mut ChaCha8Rng, most: usize) -> usize {
+pub(crate) fn below(rng: &mut ChaCha8Rng, most: usize) -> usize {
     usize::try_from(rng.next_u64() % (most.max(1) as u64)).unwrap_or_default()
+}
+
+pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut ChaCha8Rng) {
+    for end in (1..items.len()).rev() {
+        items.swap(end, below(rng, end + 1));
+    }
 }
 
 /// So often in a hundred.

@@ -42,6 +42,10 @@ pub struct Student {
 }
 
 impl Student {
+    pub fn on_all_cores() -> Self {
+        Self { threads: std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+
     /// The loss over all lessons, and its gradient.
     pub fn study(
         &self,
