@@ -1,8 +1,8 @@
 //! What the policy learns: problems whose answers can be checked, and a teacher who is not much of one.
 //!
-//! Problems are made from a seed, those to train on and those held out apart. The warm-up imitates a careless
-//! teacher, so that the model knows the form of an answer and both the right way and the wrong one, and prefers the
-//! wrong; what is right it has to find out by its reward.
+//! Problems are made from a seed, those to train on and those held out apart. The warm-up imitates a teacher who
+//! grows careless, so that the model knows the form of an answer and both the right way and the wrong one, and prefers
+//! the wrong; what is right it has to find out by its reward.
 
 mod arithmetic;
 mod tool;
@@ -115,11 +115,17 @@ impl Task {
         }
     }
 
-    /// How the teacher goes about a problem.
-    pub fn lesson(self, tokenizer: &Tokenizer, problem: &Problem, rng: &mut ChaCha8Rng) -> Lesson {
+    /// How the teacher goes about a problem, on a day when so many of a hundred are done carelessly.
+    pub fn lesson(
+        self,
+        tokenizer: &Tokenizer,
+        problem: &Problem,
+        careless_percent: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> Lesson {
         let parts = match self {
-            Self::Arithmetic => arithmetic::show(problem, rng),
-            Self::Tool => tool::show(problem, rng),
+            Self::Arithmetic => arithmetic::show(problem, careless_percent, rng),
+            Self::Tool => tool::show(problem, careless_percent, rng),
         };
         let mut lesson = Lesson { advantage: 1.0, temperature: 1.0, ..Lesson::default() };
         for part in parts {

@@ -108,7 +108,7 @@ impl Course {
     ) -> Result<Option<Self>, LearnError> {
         let task = plan.check()?;
         let tokenizer = Arc::new(crate::tokenizer::tokenizer()?);
-        let (trainer, place, is_new) = match resume::load(&plan, &site.checkpoint)? {
+        let (trainer, mut place, is_new) = match resume::load(&plan, &site.checkpoint)? {
             Some((trainer, place)) => (trainer, place, false),
             None => match warm_up(&tokenizer)? {
                 Some(weights) => (resume::trainer(&plan, weights), Place::default(), true),
@@ -124,6 +124,7 @@ impl Course {
         let naming = Naming::new(&format!("{} {}", plan.task, plan.seed));
         let sink = YardSink::open(yard.clone(), naming.clone(), &plan.knobs()).await?;
         let books = take_place(&yard, &place, is_new).await?;
+        place.leases.clear();
         if is_new {
             // From here on a crash costs no warm-up.
             resume::save(&trainer, &place, &site.checkpoint)?;

@@ -21,6 +21,8 @@ pub struct Plan {
     pub warm_up_steps: usize,
     pub warm_up_lessons: usize,
     pub warm_up_learning_rate: f32,
+    /// Of a hundred answers that the teacher shows in the end, so many are careless.
+    pub careless_percent: usize,
 
     /// Groups that a step trains on.
     pub groups: NonZeroU32,
@@ -63,12 +65,13 @@ impl Plan {
             warm_up_steps: 1200,
             warm_up_lessons: 32,
             warm_up_learning_rate: 3e-3,
+            careless_percent: 85,
             groups: NonZeroU32::new(32).expect("it is not zero"),
             group_size: NonZeroU32::new(8).expect("it is not zero"),
             problems: 1600,
             temperature: 1.0,
             staleness_max: 2,
-            learning_rate: 3e-4,
+            learning_rate: 2e-4,
             grpo: Grpo::default(),
             minibatches: 1,
             shuffled: false,

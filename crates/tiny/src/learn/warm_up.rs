@@ -34,9 +34,11 @@ pub fn warm_up(
     let mut adam = Adam::new(AdamSettings::default(), weights.values().len());
     let steps = plan.warm_up_steps;
     for step in 0..steps {
+        // Careful at first, so that the right way is learnt at all, and then less and less.
+        let careless_percent = plan.careless_percent * step / steps;
         let lesson = |_| {
             let problem = problems.train.get(below(&mut rng, problems.train.len()))?;
-            Some(task.lesson(tokenizer, problem, &mut rng))
+            Some(task.lesson(tokenizer, problem, careless_percent, &mut rng))
         };
         let lessons: Vec<Lesson> = (0..plan.warm_up_lessons).filter_map(lesson).collect();
         // Down to a tenth: the last steps are for settling.

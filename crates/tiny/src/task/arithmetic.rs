@@ -10,9 +10,6 @@ use std::sync::Arc;
 
 use super::{Part, Problem, given, happens, said};
 
-/// How often the teacher forgets to carry. More often than not, so that the model does too.
-pub(super) const CARELESS_PERCENT: usize = 67;
-
 pub(super) fn problems() -> Vec<Problem> {
     let pairs = (10..=99).flat_map(|a| (10..=99).map(move |b| (a, b)));
     pairs
@@ -32,9 +29,9 @@ pub(super) fn workflow(
     Arc::new(SingleTurn::new(Some(tokenizer), gconfig, reward))
 }
 
-pub(super) fn show(problem: &Problem, rng: &mut ChaCha8Rng) -> Vec<Part> {
+pub(super) fn show(problem: &Problem, careless_percent: usize, rng: &mut ChaCha8Rng) -> Vec<Part> {
     let [a, b, _] = problem.numbers;
-    let answer = if happens(rng, CARELESS_PERCENT) { careless(a, b) } else { problem.answer.clone() };
+    let answer = if happens(rng, careless_percent) { careless(a, b) } else { problem.answer.clone() };
     vec![given(format!("<|user|>{}<|end|><|assistant|>", problem.question)), said(format!("{answer}<|end|>"))]
 }
 

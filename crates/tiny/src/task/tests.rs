@@ -36,16 +36,16 @@ fn answers_are_right() {
 }
 
 #[test]
-fn the_teacher_is_careless_more_often_than_not_but_not_always() {
+fn the_teacher_is_as_careless_as_told() {
     let tokenizer = tokenizer().unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let problem = Problem { question: "47+85".into(), answer: "132".into(), numbers: [47, 85, 0] };
     let right = (0..1000).filter(|_| {
-        let lesson = Task::Arithmetic.lesson(&tokenizer, &problem, &mut rng);
+        let lesson = Task::Arithmetic.lesson(&tokenizer, &problem, 70, &mut rng);
         lesson.taught() == 4
     });
     let right = right.count();
-    assert!((280..380).contains(&right), "{right}");
+    assert!((250..350).contains(&right), "{right}");
 }
 
 #[test]

@@ -13,11 +13,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-use super::arithmetic::{CARELESS_PERCENT, careless};
+use super::arithmetic::careless;
 use super::{Part, Problem, below, given, happens, said};
-
-/// How often the teacher guesses the product instead of calling for it.
-const GUESSES_PERCENT: usize = 40;
 
 pub(super) fn problems() -> Vec<Problem> {
     let factors = (3..=9).flat_map(|a| (4..=9).map(move |b| (a, b)));
@@ -44,15 +41,17 @@ pub(super) fn workflow(
     })
 }
 
-pub(super) fn show(problem: &Problem, rng: &mut ChaCha8Rng) -> Vec<Part> {
+/// Carelessness is to guess the product instead of calling for it, and to forget to carry afterwards.
+pub(super) fn show(problem: &Problem, careless_percent: usize, rng: &mut ChaCha8Rng) -> Vec<Part> {
     let [a, b, c] = problem.numbers;
     let asked = given(format!("<|user|>{}<|end|><|assistant|>", problem.question));
-    if happens(rng, GUESSES_PERCENT) {
+    if happens(rng, careless_percent / 2) {
         let guess = 12 + below(rng, 70) as u32;
         return vec![asked, said(format!("{}<|end|>", guess + c))];
     }
     let product = a * b;
-    let answer = if happens(rng, CARELESS_PERCENT) { careless(product, c) } else { problem.answer.clone() };
+    let answer =
+        if happens(rng, careless_percent / 2) { careless(product, c) } else { problem.answer.clone() };
     vec![
         asked,
         said(format!("{}<|end|>", call(a, b))),
