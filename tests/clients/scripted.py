@@ -1,6 +1,7 @@
 """A small model that says what a test wants: a checkpoint that is written here, number by number.
 
-What a place in the text says is the token that follows it, and nothing else counts. The format is that of safetensors.
+What a place in the text says is the token that follows it, and nothing else counts.
+The format is that of safetensors.
 """
 
 from __future__ import annotations

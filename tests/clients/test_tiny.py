@@ -10,6 +10,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from typing import Any
 
 import openai
 import pytest
@@ -38,7 +39,7 @@ def say(tiny: Serve, folder: pathlib.Path, answer: str) -> Server:
 
 def test_a_chat_is_answered_whole_and_in_pieces(tiny: Serve) -> None:
     with asking(tiny("--seed", "7")) as client:
-        options = {"model": MODEL, "messages": USER, "seed": 3, "max_tokens": 20, "n": 2}
+        options: dict[str, Any] = {"model": MODEL, "messages": USER, "seed": 3, "max_tokens": 20, "n": 2}
         whole = client.chat.completions.create(**options, logprobs=True, top_logprobs=2)
         texts = [choice.message.content for choice in whole.choices]
         assert len(texts) == 2 and texts[0] != texts[1]
@@ -62,7 +63,13 @@ def test_a_chat_is_answered_whole_and_in_pieces(tiny: Serve) -> None:
 
 def test_a_text_is_gone_on_with(tiny: Serve) -> None:
     with asking(tiny()) as client:
-        options = {"model": MODEL, "prompt": PROMPT, "seed": 3, "max_tokens": 12, "logprobs": 1}
+        options: dict[str, Any] = {
+            "model": MODEL,
+            "prompt": PROMPT,
+            "seed": 3,
+            "max_tokens": 12,
+            "logprobs": 1,
+        }
         whole = client.completions.create(**options, extra_body={"return_token_ids": True})
         choice = whole.choices[0]
         assert choice.logprobs is not None and choice.logprobs.tokens is not None
@@ -77,7 +84,7 @@ def test_a_text_is_gone_on_with(tiny: Serve) -> None:
 
 def test_a_stop_is_never_told(tiny: Serve, tmp_path: pathlib.Path) -> None:
     with asking(say(tiny, tmp_path, "a STOut b STOP c")) as client:
-        options = {"model": MODEL, "messages": USER}
+        options: dict[str, Any] = {"model": MODEL, "messages": USER}
         whole = client.chat.completions.create(**options).choices[0]
         assert (whole.message.content, whole.finish_reason) == ("a STOut b STOP c", "stop")
         stopped = client.chat.completions.create(**options, stop=["STOP"]).choices[0]
@@ -91,7 +98,7 @@ def test_a_stop_is_never_told(tiny: Serve, tmp_path: pathlib.Path) -> None:
 
 def test_tools_are_called(tiny: Serve, tmp_path: pathlib.Path) -> None:
     with asking(say(tiny, tmp_path, f"So:\n{CALL}")) as client:
-        options = {"model": MODEL, "messages": USER, "tools": [TIMES]}
+        options: dict[str, Any] = {"model": MODEL, "messages": USER, "tools": [TIMES]}
         choice = client.chat.completions.create(**options).choices[0]
         assert (choice.finish_reason, choice.message.content) == ("tool_calls", "So:")
         (call,) = choice.message.tool_calls or []
@@ -109,7 +116,7 @@ def test_tools_are_called(tiny: Serve, tmp_path: pathlib.Path) -> None:
 def test_a_call_that_is_malformed_stays_text(tiny: Serve, tmp_path: pathlib.Path) -> None:
     broken = "So <tool_call>times(6, 7)</tool_call>"
     with asking(say(tiny, tmp_path, broken)) as client:
-        options = {"model": MODEL, "messages": USER, "tools": [TIMES]}
+        options: dict[str, Any] = {"model": MODEL, "messages": USER, "tools": [TIMES]}
         choice = client.chat.completions.create(**options).choices[0]
         assert (choice.finish_reason, choice.message.content) == ("stop", broken)
         assert choice.message.tool_calls is None

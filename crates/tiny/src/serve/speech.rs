@@ -78,7 +78,7 @@ impl Speech {
         let mut limit = text.len();
         for stop in &self.stops {
             // The stop that ended the text, if this token was the last: found where `text_of` finds it. If it was not,
-            // the next token lets it go.
+            // the next ones let it go.
             let from = before.saturating_sub(stop.len());
             let from = (0..=from).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
             let whole = text.get(from..).and_then(|tail| tail.find(stop.as_str())).map(|at| from + at);
@@ -140,7 +140,7 @@ mod tests {
         // Told with the token that shows it was none; the last stop is never told.
         assert_eq!(told("xEx", &["END"], false), ["x", "Ex"]);
         assert_eq!(told("xEEND", &["END"], false), ["x", "E"]);
-        assert_eq!(told("aENDb", &["END"], false), ["a", "ENDb"]);
+        assert_eq!(told("aENDbc", &["END"], false), ["a", "ENDbc"]);
         assert_eq!(told("xaab", &["aab", "xaac"], false), Vec::<String>::new());
         assert_eq!(told("é€", &["€uro"], false), ["é"]);
     }

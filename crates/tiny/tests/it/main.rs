@@ -6,6 +6,7 @@ mod calls;
 mod completions;
 mod engine;
 mod gone;
+mod nonsense;
 mod refusals;
 mod server;
 mod sglang;
