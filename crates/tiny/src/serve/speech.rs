@@ -49,7 +49,8 @@ impl Speech {
     /// What is missing of the whole text, now that it is known.
     pub(super) fn rest(&self, whole: &str) -> String {
         let rest = whole.strip_prefix(self.told.as_str()).unwrap_or_else(|| {
-            tracing::warn!(told = self.told, whole, "a stream told what is not in its text");
+            let (told_bytes, whole_bytes) = (self.told.len(), whole.len());
+            tracing::warn!(told_bytes, whole_bytes, "a stream told what is not in its text");
             ""
         });
         rest.to_owned()
