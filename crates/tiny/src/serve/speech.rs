@@ -142,7 +142,8 @@ mod tests {
         assert_eq!(told("xEx", &["END"], false), ["x", "Ex"]);
         assert_eq!(told("xEEND", &["END"], false), ["x", "E"]);
         assert_eq!(told("aENDbc", &["END"], false), ["a", "ENDbc"]);
-        assert_eq!(told("xaab", &["aab", "xaac"], false), Vec::<String>::new());
+        assert_eq!(told("xaa", &["aab", "xaac"], false), Vec::<String>::new());
+        assert_eq!(told("xaab", &["aab", "xaac"], false), ["x"]);
         assert_eq!(told("é€", &["€uro"], false), ["é"]);
     }
 
