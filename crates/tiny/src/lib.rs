@@ -3,12 +3,13 @@
 //! Read in this order. [`model`] is the network: its [`model::Weights`], how it goes on with a text
 //! ([`model::Policy`]) and what its gradients are ([`model::Tape`]). [`tokenizer`] says what its tokens are, [`train`] has
 //! the losses that it learns by, and [`task`] what there is to learn. An [`engine`] samples from it for many callers at
-//! once, and to [`learn`] is all of it together.
+//! once, [`serve`] has it answer over HTTP, and to [`learn`] is all of it together.
 
 pub mod model;
 pub mod tokenizer;
 
 pub mod engine;
+pub mod serve;
 
 pub mod train;
 

@@ -45,13 +45,13 @@ pub(super) fn workflow(
 pub(super) fn show(problem: &Problem, careless_percent: usize, rng: &mut ChaCha8Rng) -> Vec<Part> {
     let [a, b, c] = problem.numbers;
     let asked = given(format!("<|user|>{}<|end|><|assistant|>", problem.question));
-    if happens(rng, careless_percent / 2) {
+    if happens(rng, careless_percent * 7 / 10) {
         let guess = 12 + below(rng, 70) as u32;
         return vec![asked, said(format!("{}<|end|>", guess + c))];
     }
     let product = a * b;
     let answer =
-        if happens(rng, careless_percent / 2) { careless(product, c) } else { problem.answer.clone() };
+        if happens(rng, careless_percent * 7 / 10) { careless(product, c) } else { problem.answer.clone() };
     vec![
         asked,
         said(format!("{}<|end|>", call(a, b))),
