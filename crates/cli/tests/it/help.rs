@@ -25,6 +25,8 @@ fn every_command_shows_an_example() {
         vec!["tiny", "tokenizer"],
         vec!["run"],
         vec!["demo"],
+        vec!["demo", "sweep"],
+        vec!["demo", "yard"],
         vec!["query"],
         vec!["grep"],
         vec!["convert"],

@@ -24,7 +24,11 @@ pub(crate) struct Outcome {
 }
 
 /// Runs a command to its end, which must come soon.
-pub(crate) fn run(mut command: Command) -> Outcome {
+pub(crate) fn run(command: Command) -> Outcome {
+    run_within(command, Duration::from_secs(60))
+}
+
+pub(crate) fn run_within(mut command: Command, patience: Duration) -> Outcome {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let reader = std::thread::spawn(move || {
@@ -37,7 +41,7 @@ pub(crate) fn run(mut command: Command) -> Outcome {
         out.read_to_string(&mut text).unwrap();
         text
     });
-    let status = wait(&mut child, Duration::from_secs(60));
+    let status = wait(&mut child, patience);
     Outcome { code: status.code(), stdout: watch.join().unwrap(), stderr: reader.join().unwrap() }
 }
 

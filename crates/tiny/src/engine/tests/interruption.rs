@@ -7,7 +7,8 @@ use super::*;
 use crate::train::{Lesson, Student};
 
 const TEXTS: u64 = 12;
-const TOKENS: u32 = 300;
+/// So many that they last while a busy machine gets round to interrupting them.
+const TOKENS: u32 = 1000;
 
 fn asks(when_cut: WhenCut) -> Vec<Ask> {
     (0..TEXTS).map(|seed| Ask { when_cut, ..ask("<|user|>what?", seed, TOKENS) }).collect()
@@ -19,6 +20,18 @@ fn begin(engine: &TinyEngine, asks: Vec<Ask>) -> Vec<tokio::task::JoinHandle<Res
         tokio::spawn(async move { engine.ask(ask).await })
     };
     asks.into_iter().map(ask).collect()
+}
+
+/// All of them are sampled, or wait for a place: none comes late.
+async fn begin_together(
+    engine: &TinyEngine,
+    asks: Vec<Ask>,
+) -> Vec<tokio::task::JoinHandle<Result<Answer, AskError>>> {
+    engine.hold().await.unwrap();
+    let answers = begin(engine, asks);
+    until(engine, "asked", |stats| stats.waiting == answers.len()).await;
+    engine.go_on().await.unwrap();
+    answers
 }
 
 /// The log-probabilities of one segment by the weights that it names.
@@ -36,10 +49,10 @@ fn check_segment(weights: &Weights, prompt: &[i32], answer: &Answer, start: usiz
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn new_weights_take_over_between_two_tokens() {
-    let versions = [weights(512, 1), weights(512, 2), weights(512, 3)];
+    let versions = [weights(1100, 1), weights(1100, 2), weights(1100, 3)];
     let engine = engine(&versions[0], EngineSettings::default());
     let all = asks(WhenCut::GoOn);
-    let answers = begin(&engine, all.clone());
+    let answers = begin_together(&engine, all.clone()).await;
     for version in [1, 2] {
         let before = engine.stats().sampled;
         until(&engine, "sampling", |stats| stats.sampled > before + 4 * TEXTS).await;
@@ -62,10 +75,10 @@ async fn new_weights_take_over_between_two_tokens() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_leaves_no_trace_in_the_tokens() {
-    let weights = weights(512, 1);
+    let weights = weights(1100, 1);
     let engine = engine(&weights, EngineSettings::default());
     let plain: Vec<_> = join_all(asks(WhenCut::GoOn).into_iter().map(|ask| engine.ask(ask))).await;
-    let answers = begin(&engine, asks(WhenCut::GoOn));
+    let answers = begin_together(&engine, asks(WhenCut::GoOn)).await;
     let before = engine.stats().sampled;
     until(&engine, "sampling", |stats| stats.sampled > before + 4 * TEXTS).await;
     engine.pause().await.unwrap();
@@ -84,11 +97,11 @@ async fn a_pause_leaves_no_trace_in_the_tokens() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_answered_at_a_pause_can_ask_for_the_rest() {
-    let weights = weights(512, 1);
+    let weights = weights(1100, 1);
     let engine = engine(&weights, EngineSettings { texts_max: 8, ..EngineSettings::default() });
     let all = asks(WhenCut::Answer);
     let plain: Vec<_> = join_all(all.iter().cloned().map(|ask| engine.ask(ask))).await;
-    let answers = begin(&engine, all.clone());
+    let answers = begin_together(&engine, all.clone()).await;
     let before = engine.stats().sampled;
     until(&engine, "sampling", |stats| stats.sampled > before + 4 * TEXTS && stats.waiting == 4).await;
     engine.hold().await.unwrap();
@@ -108,7 +121,7 @@ async fn who_is_answered_at_a_pause_can_ask_for_the_rest() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_abort_ends_the_one_that_is_named() {
-    let weights = weights(512, 1);
+    let weights = weights(1100, 1);
     let engine = engine(&weights, EngineSettings { texts_max: 2, ..EngineSettings::default() });
     let named = |name: &str| Ask { rid: name.to_owned(), ..ask("<|user|>what?", 1, TOKENS) };
     engine.hold().await.unwrap();
