@@ -27,7 +27,7 @@ PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist
 PAGE_TOOLS := web/node_modules/.package-lock.json
 export CHROMIUM ?= /usr/bin/chromium
 
-.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-engines bench-encoders fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-engines bench-encoders fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -159,7 +159,7 @@ lint: $(VENV)/package $(PAGE_TOOLS)
 	cd web && npm run lint --silent
 
 # Ratios against baselines run in the same command. About twenty minutes and 25 GB of disk.
-bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer
+bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo
 	cargo run --release --locked -p rollyard-bench -- all --build
 
 # Loss masks against transformers, in one process, with the package as users install it.
@@ -189,6 +189,11 @@ bench-catalog: $(VENV)/bench
 bench-viewer: build $(PAGE_TOOLS) chromium
 	cargo build --release --locked -p rollyard -p rollyard-bench
 	node benches/web/viewer.mjs
+
+# What the demo learns: five seeds, the control, and the first rollout in a real browser. About ten minutes.
+bench-demo: build $(PAGE_TOOLS) chromium
+	cargo run --release --locked -p rollyard-bench -- tiny
+	node benches/web/demo.mjs
 
 $(VENV)/reverb/tried: $(REVERB_DEPS)
 	rm -rf $(VENV)/reverb && $(PYTHON) -m venv $(VENV)/reverb

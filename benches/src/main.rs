@@ -24,7 +24,7 @@ mod table;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 
-use crate::section::{backlog, batch, build, connections, episodes, memory, writes};
+use crate::section::{backlog, batch, build, connections, episodes, memory, tiny, writes};
 use crate::setup::Setup;
 use crate::table::Row;
 
@@ -56,6 +56,8 @@ enum Section {
     Batch,
     /// What rollouts take in memory, against their tokens and log-probs.
     Memory,
+    /// Tokens a second that the demo's model samples.
+    Tiny,
     /// Makes rollouts and says by how many bytes that made the process grow; `memory` runs it.
     #[command(hide = true)]
     HoldRollouts { origin: memory::Origin },
@@ -115,6 +117,7 @@ fn main() -> Result<()> {
         }
         Section::Batch => show("batch", || batch::run(&setup)),
         Section::Memory => show("memory", memory::run),
+        Section::Tiny => show("tiny", tiny::run),
         Section::HoldRollouts { .. } | Section::Episodes(_) | Section::Runs(_) => Ok(()),
         Section::Build => show("build", || build::run(&setup)),
         Section::All {
@@ -127,6 +130,7 @@ fn main() -> Result<()> {
             show("connections", || connections::run(&setup, open))?;
             show("batch", || batch::run(&setup))?;
             show("memory", memory::run)?;
+            show("tiny", tiny::run)?;
             if build { show("build", || build::run(&setup)) } else { Ok(()) }
         }
     }

@@ -6,4 +6,5 @@ pub(crate) mod build;
 pub(crate) mod connections;
 pub(crate) mod episodes;
 pub(crate) mod memory;
+pub(crate) mod tiny;
 pub(crate) mod writes;
