@@ -65,8 +65,8 @@ pub(super) fn write(path: &Path, chart: &Chart) -> io::Result<()> {
 
 fn svg(chart: &Chart) -> String {
     let x_max = chart.lines.iter().flat_map(|line| &line.points).map(|point| point.0).fold(0.0, f64::max);
-    let tick = round_step(x_max);
     let x_max = if x_max > 0.0 { x_max } else { 1.0 };
+    let tick = round_step(x_max);
     let across = |x: f64| LEFT + x / x_max * (WIDTH - LEFT - RIGHT);
     let up = |y: f64| HEIGHT - BOTTOM - y.clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM);
     let mut out = format!(

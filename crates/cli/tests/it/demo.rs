@@ -62,12 +62,7 @@ fn a_policy_learns_and_a_crash_in_the_middle_loses_nothing() {
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let mut query = rollyard(dir.path());
     query.env("XDG_CACHE_HOME", dir.path().join("cache"));
-    query.args([
-        "query",
-        "select count(*) from rollouts where status = 'trained'",
-        "run/archive/demo",
-        "--csv",
-    ]);
+    query.args(["query", "select count(*) from rollouts where status = 'trained'", "run/archive/demo"]);
     let counted = run(query);
     assert!(counted.stdout.contains("6144"), "{counted:?}");
     let drawn = std::fs::read_to_string(dir.path().join("run/curve.svg")).unwrap();

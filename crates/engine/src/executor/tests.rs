@@ -376,6 +376,19 @@ async fn what_a_yard_holds_is_not_begun_again_and_what_it_drops_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_yard_holds_still_counts_after_a_step_that_needed_nothing_new() {
+    let mut config = config(8, 2, Some(1));
+    config.keep = false;
+    let executor = executor(config);
+    executor.charge(4);
+    executor.submit_all((0..8).map(|_| good())).unwrap();
+    executor.set_version(1);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The step took two of the four; as many may be begun in their place, and no more.
+    assert_eq!(executor.stats().counts.accepted, 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dynamic_batch_is_what_was_accepted_of_as_many_as_settled() {
     let executor = executor(config(4, 4, Some(0)));
     let mut given = 0;

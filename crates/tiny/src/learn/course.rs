@@ -108,7 +108,7 @@ impl Course {
     ) -> Result<Option<Self>, LearnError> {
         let task = plan.check()?;
         let tokenizer = Arc::new(crate::tokenizer::tokenizer()?);
-        let (trainer, mut place, is_new) = match resume::load(&plan, &site.checkpoint)? {
+        let (trainer, place, is_new) = match resume::load(&plan, &site.checkpoint)? {
             Some((trainer, place)) => (trainer, place, false),
             None => match warm_up(&tokenizer)? {
                 Some(weights) => (resume::trainer(&plan, weights), Place::default(), true),
@@ -124,7 +124,6 @@ impl Course {
         let naming = Naming::new(&format!("{} {}", plan.task, plan.seed));
         let sink = YardSink::open(yard.clone(), naming.clone(), &plan.knobs()).await?;
         let books = take_place(&yard, &place, is_new).await?;
-        place.leases.clear();
         if is_new {
             // From here on a crash costs no warm-up.
             resume::save(&trainer, &place, &site.checkpoint)?;
@@ -191,7 +190,6 @@ impl Course {
             told(&report);
         }
         self.executor.close();
-        self.keep().await?;
         let stopped = self.place.version < steps;
         Ok(Outcome { version: self.place.version, stopped, books: self.books })
     }
@@ -240,21 +238,15 @@ impl Course {
         report.drift_max = drift;
         self.trainer = trainer;
 
-        self.yard.ack(lease).await?;
         self.place.version += 1;
-        self.place.leases.push(lease);
+        self.place.lease = Some(lease);
         self.clock(&mut report);
-        // The yard takes no rollouts of weights that the trainer is not at, so it hears of the step first.
-        let books = self.yard.set_step(self.place.version).await?;
-        self.note(books);
-        if self.place.version.is_multiple_of(self.plan.checkpoint_every) || self.place.version == steps {
-            self.keep().await?;
-        }
+        self.keep(lease).await?;
         let next = i32::try_from(self.place.version).unwrap_or(i32::MAX);
         self.engine.update(Arc::clone(&self.trainer.weights), next).await?;
         self.executor.set_version(next);
         self.fill()?;
-        report.stale_dropped = self.books.dropped_by_reason.get("stale").copied().unwrap_or_default();
+        report.stale_dropped = self.books.dropped_by_reason.get("stale_step").copied().unwrap_or_default();
         if self.place.version.is_multiple_of(self.plan.exam_every) || self.place.version == steps {
             report.held_out = Some(self.examine().await?);
         }
@@ -278,17 +270,17 @@ impl Course {
         Ok(lessons)
     }
 
-    /// Saves the policy, and ties what it learnt from to it. What the checkpoint holds is learnt, and nothing else.
-    async fn keep(&mut self) -> Result<(), LearnError> {
-        if self.place.leases.is_empty() {
-            return Ok(());
-        }
+    /// Saves the policy, and ties what it learnt from to it. What the checkpoint holds is learnt, and nothing else: it
+    /// comes first, and whoever is killed behind it does the rest when it is found.
+    async fn keep(&mut self, lease: u64) -> Result<(), LearnError> {
+        self.yard.ack(lease).await?;
         let (trainer, place, path) = (self.trainer.clone(), self.place.clone(), self.site.checkpoint.clone());
         let saved = tokio::task::spawn_blocking(move || resume::save(&trainer, &place, &path));
         saved.await.map_err(|_| LearnError::Panicked)??;
-        let books = self.yard.commit(self.place.version, &self.place.leases).await?;
+        // The yard takes no rollouts of weights that the trainer is not at, so it hears of the step before the engine.
+        self.yard.set_step(self.place.version).await?;
+        let books = self.yard.commit(self.place.version, &[lease]).await?;
         self.note(books);
-        self.place.leases.clear();
         Ok(())
     }
 
@@ -320,12 +312,11 @@ async fn take_place(yard: &YardClient, place: &Place, is_new: bool) -> Result<Bo
     if is_new {
         return yard.rewind(-1).await;
     }
+    let Some(lease) = place.lease else { return yard.rewind(-1).await };
+    // If it was killed behind the checkpoint, this is what was left to do; if not, it changes nothing.
     yard.set_step(place.version).await?;
-    if !place.leases.is_empty() {
-        // If it was killed between the checkpoint and its commit, this is the commit; if not, it changes nothing.
-        yard.commit(place.version, &place.leases).await?;
-    }
-    if place.version == 0 { yard.rewind(-1).await } else { yard.rewind(place.version.cast_signed()).await }
+    yard.commit(place.version, &[lease]).await?;
+    yard.rewind(place.version.cast_signed()).await
 }
 
 fn executor(plan: &Plan, site: &Site, engine: &TinyEngine, sink: YardSink) -> Executor {

@@ -43,8 +43,6 @@ pub struct Plan {
     /// Steps between two looks at what was held out.
     pub exam_every: u64,
     pub exam_problems: usize,
-    /// Steps between two checkpoints. What was trained on after the last one is trained on again after a crash.
-    pub checkpoint_every: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +75,6 @@ impl Plan {
             shuffled: false,
             exam_every: 10,
             exam_problems: 200,
-            checkpoint_every: 1,
         }
     }
 
@@ -90,7 +87,6 @@ impl Plan {
             ("minibatches", self.minibatches as u64),
             ("exam_every", self.exam_every),
             ("exam_problems", self.exam_problems as u64),
-            ("checkpoint_every", self.checkpoint_every),
         ];
         if let Some((field, _)) = counts.into_iter().find(|(_, value)| *value == 0) {
             return bad(field, "0".to_owned(), "at least 1");

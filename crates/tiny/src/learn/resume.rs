@@ -15,8 +15,8 @@ use crate::train::{Checkpoint, CheckpointError, Student, Trainer};
 pub(super) struct Place {
     /// Of the weights: 0 after the warm-up.
     pub(super) version: u64,
-    /// Batches since the last checkpoint. Whoever was killed between saving and committing commits them again.
-    pub(super) leases: Vec<u64>,
+    /// Of the batch that the last step learnt from. Whoever was killed between saving and committing commits it again.
+    pub(super) lease: Option<u64>,
     /// Time spent so far.
     pub(super) secs: f64,
     /// Tokens sampled so far.
