@@ -25,6 +25,14 @@ fn curve(dir: &Path) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let values: Vec<f64> = values.collect();
     values.iter().sum::<f64>() / values.len() as f64
@@ -70,6 +78,26 @@ fn a_policy_learns_and_a_crash_in_the_middle_loses_nothing() {
 }
 
 #[test]
+fn killed_again_and_again_it_trains_on_every_rollout_once_and_drops_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = ["demo", "--out", "run", "--listen", "127.0.0.1:0", "--steps", "20", "--seed", "2"];
+    for wait_ms in [0, 35, 90, 140, 210, 330] {
+        let before = curve(dir.path()).len();
+        let mut program = rollyard(dir.path());
+        let mut child = program.args(flags).stdout(Stdio::null()).spawn().unwrap();
+        wait_for(&format!("a step behind line {before}"), || curve(dir.path()).len() > before);
+        // Anywhere in a step: between two of them, while it trains, while it saves.
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let outcome = demo(dir.path(), &["--steps", "20", "--seed", "2"]);
+    kept_its_promises(&outcome);
+    assert!(outcome.stdout.contains("20 steps trained on 5,120 rollouts, each once"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("5,120 trained + 0 dropped"), "{}", outcome.stdout);
+}
+
+#[test]
 fn nothing_is_stale_where_nothing_may_be_and_no_token_drifts() {
     let dir = tempfile::tempdir().unwrap();
     let outcome = demo(dir.path(), &["--steps", "6", "--task", "tool", "--staleness", "0"]);
@@ -93,11 +121,7 @@ fn ctrl_c_leaves_a_run_that_can_be_gone_on_with() {
     let mut program = rollyard(dir.path());
     program.args(["demo", "--out", "run", "--listen", "127.0.0.1:0", "--steps", "90000"]);
     let child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while curve(dir.path()).len() < 4 {
-        assert!(Instant::now() < deadline, "no three steps within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("three steps", || curve(dir.path()).len() > 3);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8(ended.stdout).unwrap();

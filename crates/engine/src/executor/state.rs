@@ -238,8 +238,8 @@ impl State {
     /// Goes on with these weights. What waits and is too old for them is returned, rejected.
     pub(super) fn set_version(&mut self, version: i32) -> Vec<Finished> {
         // What a yard held before counts as begun.
-        let began = self.charged > 0
-            || self.counts.submitted > (self.pending.len() + self.pending_eval.len()) as u64;
+        let began =
+            self.charged > 0 || self.counts.submitted > (self.pending.len() + self.pending_eval.len()) as u64;
         // Nothing was begun yet, or the trainer went back: what it took before does not count any more.
         if version < self.version || !began {
             self.first_version = version;
