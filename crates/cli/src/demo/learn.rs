@@ -52,6 +52,9 @@ pub(super) struct Arguments {
     /// Versions of the weights that a rollout may be behind when it is trained on
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=64))]
     staleness: u32,
+    /// Weight of the distance to the policy before the first step, which is held small; 0 leaves it out
+    #[arg(long, value_name = "BETA", default_value_t = 0.0)]
+    kl: f32,
     /// Where server and viewer listen; if the port is taken, the next free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8889")]
     listen: SocketAddr,
@@ -126,8 +129,11 @@ async fn play(arguments: &Arguments, plan: Plan, folder: Folder) -> Result<()> {
 
 impl Arguments {
     fn plan(&self) -> Plan {
-        let shuffled = self.shuffle_rewards;
-        Plan { staleness_max: self.staleness, shuffled, ..Plan::new(self.task, self.seed) }
+        let mut plan = Plan::new(self.task, self.seed);
+        plan.staleness_max = self.staleness;
+        plan.shuffled = self.shuffle_rewards;
+        plan.grpo.kl = self.kl;
+        plan
     }
 
     /// The flags that make the same plan.
@@ -137,6 +143,7 @@ impl Arguments {
             ("--steps", self.steps.to_string()),
             ("--seed", self.seed.to_string()),
             ("--staleness", self.staleness.to_string()),
+            ("--kl", self.kl.to_string()),
         ]
         .into_iter()
         .flat_map(|(flag, value)| [flag.to_owned(), value])

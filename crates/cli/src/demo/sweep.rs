@@ -6,6 +6,7 @@
 use anyhow::{Context, Result};
 use clap::Args;
 use rollyard_tiny::learn::{Outcome, Plan, StepReport, WarmUp};
+use rollyard_tiny::model::Weights;
 use rollyard_tiny::task::Task;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -63,13 +64,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 
 async fn sweep(arguments: &Arguments) -> Result<Vec<Swept>> {
     let stop = super::learn::stop_when_told()?;
-    let mut swept = Vec::new();
+    let (mut swept, mut warmed) = (Vec::new(), None);
     for &bound in &arguments.staleness {
         let plan = Plan { staleness_max: bound, exam_every: 5, ..Plan::new(arguments.task, arguments.seed) };
         let folder = Folder::open(Some(&arguments.out.join(format!("staleness-{bound}"))), &plan)?;
         let done = folder.curve()?.last().map_or(0, |report| report.step);
         if done < arguments.steps {
-            let outcome = one(arguments, plan, &folder, &stop).await?;
+            let outcome = one(arguments, plan, &folder, &mut warmed, &stop).await?;
             if outcome.is_none_or(|outcome| outcome.stopped) {
                 anyhow::bail!("stopped; the same command goes on with what is missing");
             }
@@ -86,21 +87,25 @@ async fn one(
     arguments: &Arguments,
     plan: Plan,
     folder: &Folder,
+    warmed: &mut Option<Weights>,
     stop: &CancellationToken,
 ) -> Result<Option<Outcome>> {
     let listen = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let session = Session::start(plan.clone(), folder.clone(), listen).await?;
-    let mut line = Progress { bound: plan.staleness_max, steps: arguments.steps, line: ProgressLine::new() };
+    let line = ProgressLine::new();
+    let mut line = Progress { bound: plan.staleness_max, steps: arguments.steps, warmed, line };
     session.play(arguments.steps, stop, &mut line).await
 }
 
-struct Progress {
+struct Progress<'a> {
     bound: u32,
     steps: u64,
+    /// Bounds differ in nothing before the first step.
+    warmed: &'a mut Option<Weights>,
     line: ProgressLine,
 }
 
-impl Progress {
+impl Progress<'_> {
     fn show(&mut self, what: &str) {
         if self.line.is_due() {
             self.line.write_over(&format!("staleness {}: {what}", self.bound));
@@ -108,7 +113,15 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl Watch for Progress<'_> {
+    fn warmed(&self) -> Option<Weights> {
+        self.warmed.clone()
+    }
+
+    fn keep(&mut self, weights: &Weights) {
+        *self.warmed = Some(weights.clone());
+    }
+
     fn warm_up(&mut self, WarmUp { step, steps, .. }: WarmUp) {
         self.show(&format!("warm-up, step {step} of {steps}"));
     }

@@ -23,7 +23,7 @@ use super::resume::{self, Place};
 use crate::engine::{AskError, EngineSettings, TinyEngine};
 use crate::model::{DecoderError, Weights};
 use crate::task::shuffle;
-use crate::train::{CheckpointError, Lesson, Trainer};
+use crate::train::{Checkpoint, CheckpointError, Lesson, Trainer};
 
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
@@ -65,6 +65,8 @@ pub struct Site {
     pub run: String,
     /// Where the policy is kept from step to step.
     pub checkpoint: PathBuf,
+    /// Where it is kept as the warm-up left it: what a KL term measures from.
+    pub warm: PathBuf,
 }
 
 /// How long the yard waits for a batch before it is asked again.
@@ -108,13 +110,19 @@ impl Course {
     ) -> Result<Option<Self>, LearnError> {
         let task = plan.check()?;
         let tokenizer = Arc::new(crate::tokenizer::tokenizer()?);
-        let (trainer, place, is_new) = match resume::load(&plan, &site.checkpoint)? {
+        let (mut trainer, place, is_new) = match resume::load(&plan, &site.checkpoint)? {
             Some((trainer, place)) => (trainer, place, false),
             None => match warm_up(&tokenizer)? {
                 Some(weights) => (resume::trainer(&plan, weights), Place::default(), true),
                 None => return Ok(None),
             },
         };
+        if is_new {
+            resume::save_warm(&trainer, &site.warm)?;
+        }
+        if plan.grpo.kl > 0.0 {
+            trainer.first = Some(Arc::new(Checkpoint::load(&site.warm, Some(&plan.shape))?.weights));
+        }
         let yard = YardClient::new(YardSettings {
             url: site.url.clone(),
             run: site.run.clone(),

@@ -99,6 +99,9 @@ impl Plan {
         if !(self.temperature > 0.0 && self.temperature <= 10.0) {
             return bad("temperature", self.temperature.to_string(), "above 0 and at most 10");
         }
+        if !(0.0..=100.0).contains(&self.grpo.kl) {
+            return bad("kl", self.grpo.kl.to_string(), "between 0 and 100");
+        }
         Ok(self.task.parse()?)
     }
 
@@ -143,6 +146,7 @@ mod tests {
             (Plan { task: "chess".into(), ..plan.clone() }, "there is no task \"chess\""),
             (Plan { problems: 0, ..plan.clone() }, "field \"problems\" of the plan is 0"),
             (Plan { learning_rate: 2.0, ..plan.clone() }, "field \"learning_rate\" of the plan is 2"),
+            (Plan { grpo: Grpo { kl: -1.0, ..plan.grpo }, ..plan.clone() }, "field \"kl\" of the plan is -1"),
             (Plan { temperature: f32::NAN, ..plan.clone() }, "field \"temperature\" of the plan is NaN"),
         ] {
             let error = wrong.check().unwrap_err().to_string();

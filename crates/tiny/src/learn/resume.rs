@@ -47,6 +47,11 @@ pub(super) fn trainer(plan: &Plan, weights: Weights) -> Trainer {
     trainer
 }
 
+/// The policy alone, before its first step.
+pub(super) fn save_warm(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError> {
+    Checkpoint { weights: Weights::clone(&trainer.weights), adam: None, notes: Map::new() }.save(path)
+}
+
 pub(super) fn save(trainer: &Trainer, place: &Place, path: &Path) -> Result<(), CheckpointError> {
     let notes = match serde_json::to_value(place) {
         Ok(Value::Object(notes)) => notes,

@@ -1,13 +1,14 @@
 //! The folder of a demo: all that is left of it, and all that is needed to go on.
 //!
 //! ```text
-//! plan.json            what is learnt; another plan in the same folder is refused
-//! policy.safetensors   the weights, the optimiser, and which step they are of
-//! curve.jsonl          a line for every step
-//! curve.svg            the same as a picture
-//! yard/                the yard's log
-//! archive/demo/        every rollout and what became of it, for `rollyard view`
-//! tokenizer/           what its tokens are
+//! plan.json             what is learnt; another plan in the same folder is refused
+//! warm-up.safetensors   the weights before the first step
+//! policy.safetensors    the weights now, the optimiser, and which step they are of
+//! curve.jsonl           a line for every step
+//! curve.svg             the same as a picture
+//! yard/                 the yard's log
+//! archive/demo/         every rollout and what became of it, for `rollyard view`
+//! tokenizer/            what its tokens are
 //! ```
 
 use anyhow::{Context, Result, bail};
@@ -79,6 +80,10 @@ impl Folder {
 
     pub(in crate::demo) fn checkpoint(&self) -> PathBuf {
         self.path.join("policy.safetensors")
+    }
+
+    pub(in crate::demo) fn warm(&self) -> PathBuf {
+        self.path.join("warm-up.safetensors")
     }
 
     pub(in crate::demo) fn chart(&self) -> PathBuf {

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use rollyard_tiny::learn::{Course, Outcome, Plan, Site, StepReport, WarmUp, warm_up};
+use rollyard_tiny::model::Weights;
 use rollyard_tiny::train::Student;
 use std::net::SocketAddr;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +15,15 @@ use super::host::Host;
 pub(in crate::demo) trait Watch {
     fn warm_up(&mut self, _: WarmUp) {}
 
-    /// The policy as it begins, before the first step.
+    /// The policy of a warm-up that was done before, if there is one.
+    fn warmed(&self) -> Option<Weights> {
+        None
+    }
+
+    /// The policy as a warm-up left it.
+    fn keep(&mut self, _: &Weights) {}
+
+    /// The same, examined, before the first step.
     fn warm(&mut self, _: &StepReport) -> Result<()> {
         Ok(())
     }
@@ -67,12 +76,21 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<Option<Outcome>> {
         let plan = &self.plan;
-        let site = Site { url: self.host.url(), run: RUN.to_owned(), checkpoint: self.folder.checkpoint() };
+        let site = Site {
+            url: self.host.url(),
+            run: RUN.to_owned(),
+            checkpoint: self.folder.checkpoint(),
+            warm: self.folder.warm(),
+        };
         let warming = |tokenizer: &_| {
-            warm_up(plan, tokenizer, Student::on_all_cores(), |step| {
+            if let Some(weights) = watch.warmed() {
+                return Ok(Some(weights));
+            }
+            let weights = warm_up(plan, tokenizer, Student::on_all_cores(), |step| {
                 watch.warm_up(step);
                 !stop.is_cancelled()
-            })
+            });
+            weights.inspect(|weights| weights.iter().for_each(|weights| watch.keep(weights)))
         };
         let Some(course) = Course::open(plan.clone(), site, warming).await? else { return Ok(None) };
         let mut log = self.folder.log_from(course.version())?;
