@@ -3,12 +3,15 @@
 //! Read in this order. [`model`] is the network: its [`model::Weights`], how it goes on with a text
 //! ([`model::Policy`]) and what its gradients are ([`model::Tape`]). [`tokenizer`] says what its tokens are, [`train`] has
 //! the losses that it learns by, and [`task`] what there is to learn. An [`engine`] samples from it for many callers at
-//! once.
+//! once. Behind the feature `gguf`, it samples from models of others too.
 
 pub mod model;
 pub mod tokenizer;
 
 pub mod engine;
+
+#[cfg(feature = "gguf")]
+pub mod gguf;
 
 pub mod train;
 
