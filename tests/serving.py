@@ -30,7 +30,7 @@ class Server:
     def start(self) -> None:
         # At the same address as before, as after a real restart.
         listen = self.url.removeprefix("http://") or "127.0.0.1:0"
-        command = [str(self._binary), "serve", "--listen", listen, "--data", str(self._data), *self._flags]
+        command = [str(self._binary), *self._command(), "--listen", listen, *self._flags]
         # Its own folder as working directory: no settings file of this repository is picked up.
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self._data.parent)
         assert self._process.stdout is not None
@@ -39,6 +39,9 @@ class Server:
                 self.url = line.split()[-1]
                 return
         raise RuntimeError(f"the server did not start: exit code {self._process.wait()}")
+
+    def _command(self) -> list[str]:
+        return ["serve", "--data", str(self._data)]
 
     def kill(self) -> None:
         """kill -9, as the machine would."""
@@ -56,6 +59,13 @@ class Server:
             self._process = None
 
 
+class TinyServer(Server):
+    """`rollyard tiny serve`, in a folder of its own."""
+
+    def _command(self) -> list[str]:
+        return ["tiny", "serve"]
+
+
 Serve: TypeAlias = Callable[..., Server]
 
 
@@ -67,6 +77,20 @@ def serve(tmp_path: pathlib.Path) -> Iterator[Serve]:
         server = Server(tmp_path / f"yard{len(servers)}", *flags)
         servers.append(server)
         return server
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def tiny(tmp_path: pathlib.Path) -> Iterator[Serve]:
+    """Starts `rollyard tiny serve` with these flags, in the test's folder."""
+    servers: list[Server] = []
+
+    def start(*flags: str) -> Server:
+        servers.append(TinyServer(tmp_path / "unused", *flags))
+        return servers[-1]
 
     yield start
     for server in servers:

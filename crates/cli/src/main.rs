@@ -4,8 +4,8 @@
 //! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
 //! into its log, [`query`] and [`grep`] ask files of rollouts, [`convert`] and [`view`] show
 //! them in another form, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it. [`engine`] asks
-//! inference engines what they can do, [`run`] makes rollouts with them, and [`demo`] puts the server through its
-//! paces.
+//! inference engines what they can do, [`tiny`] is one, [`run`] makes rollouts with them, and [`demo`] puts the server
+//! through its paces.
 
 mod serve;
 mod settings;
@@ -19,6 +19,7 @@ mod ledger;
 mod query;
 mod run;
 mod stats;
+mod tiny;
 mod tokens;
 mod view;
 
@@ -59,6 +60,7 @@ enum Command {
     AssignIds(assign_ids::Arguments),
     Tokens(tokens::Arguments),
     Engine(engine::Arguments),
+    Tiny(tiny::Arguments),
     Demo(demo::Arguments),
 }
 
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Command::AssignIds(arguments) => assign_ids::run(&arguments),
         Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Engine(arguments) => engine::run(&arguments),
+        Command::Tiny(arguments) => tiny::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
     };
     match outcome {

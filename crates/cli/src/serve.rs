@@ -18,10 +18,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::model;
+use crate::say;
 use crate::settings::{self, Serving, Sources};
 
 /// Connections that may wait to be accepted; a burst of agents all connect at once.
 const BACKLOG: u32 = 4096;
+/// Ports behind the one that is asked for, where any will do.
+const PORTS_TRIED: u16 = 100;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // Somebody else's variable may be no text at all; ours get refused by name if they make no sense.
@@ -82,13 +85,7 @@ async fn serve(mut serving: Serving) -> Result<()> {
 }
 
 pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener> {
-    let bind = || -> io::Result<TcpListener> {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
-    };
-    bind().map_err(|error| match error.kind() {
+    bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => anyhow!(
             "cannot listen on {address}: another program does already; stop it, or choose another port with --listen"
         ),
@@ -100,6 +97,33 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener> {
         }
         _ => anyhow!("cannot listen on {address}: {error}"),
     })
+}
+
+/// On this port or, where others have it, the next one that is free; says so if it is another.
+pub(crate) fn listen_from(address: SocketAddr) -> Result<TcpListener> {
+    // What is asked for is tried last once more, so that the error is about that.
+    let ports = address.port()..=address.port().saturating_add(PORTS_TRIED);
+    for port in ports {
+        let candidate = SocketAddr::new(address.ip(), port);
+        match bind(candidate) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Ok(listener) => {
+                if candidate != address {
+                    say(&format!("port {} is taken, so this is port {port}", address.port()));
+                }
+                return Ok(listener);
+            }
+            Err(_) => break,
+        }
+    }
+    listen(address)
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Adds what to do next to an error of opening the data.
@@ -164,4 +188,28 @@ fn end_with_parent() -> io::Result<()> {
 pub(crate) fn raise_descriptor_limit() -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_that_is_taken_leads_to_the_next_free_one() {
+        let taken = listen(([127, 0, 0, 1], 0).into()).unwrap();
+        let address = taken.local_addr().unwrap();
+        assert!(listen(address).unwrap_err().to_string().contains("another program does already"));
+        let listener = listen_from(address).unwrap();
+        let found = listener.local_addr().unwrap();
+        assert!(found.ip() == address.ip() && found.port() > address.port(), "{found} for {address}");
+        let free = found.port();
+        drop(listener);
+        assert_eq!(listen_from((address.ip(), free).into()).unwrap().local_addr().unwrap().port(), free);
+    }
+
+    #[tokio::test]
+    async fn no_port_helps_where_the_address_is_wrong() {
+        let error = listen_from("192.0.2.1:8889".parse().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("this machine has no such address"), "{error}");
+    }
 }

@@ -18,6 +18,7 @@ mod sampling;
 mod text;
 mod thread;
 
+pub(crate) use api::chat_tokens;
 pub use ask::{Alternative, Answer, Ask, AskError, Ended, Event, Flow, Sampled, WhenCut};
 pub use model::Model;
 

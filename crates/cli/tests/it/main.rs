@@ -17,4 +17,5 @@ mod run;
 mod settings;
 mod startup;
 mod stats;
+mod tiny;
 mod tokens;

@@ -67,12 +67,19 @@ pub(crate) struct Server {
 impl Server {
     /// Serves `dir/data` with these flags. Its log goes to `dir/log`.
     pub(crate) fn start(dir: &Path, flags: &[&str]) -> Self {
+        let first = ["serve", "--listen", "127.0.0.1:0", "--data", "data", "--ends-with-parent"];
+        Self::run(dir, &[&first, flags].concat())
+    }
+
+    /// Serves the small model with these flags. What it says goes to `dir/log`.
+    pub(crate) fn tiny(dir: &Path, flags: &[&str]) -> Self {
+        Self::run(dir, &[&["tiny", "serve"], flags].concat())
+    }
+
+    fn run(dir: &Path, arguments: &[&str]) -> Self {
         let log = std::fs::File::options().create(true).append(true).open(dir.join("log")).unwrap();
         let mut command = rollyard(dir);
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data", "data", "--ends-with-parent"])
-            .args(flags);
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut child = command.args(arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();

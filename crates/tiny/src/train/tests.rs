@@ -91,7 +91,7 @@ fn the_loss_of_a_token_follows_the_formula() {
         let near = [ln(0.1)];
         let token = Taught { nth: 0, logprob: ln(0.1 * ratio), sampled: ln(0.1 / importance), advantage };
         let Blame { loss: found, slope: found_slope } = grpo.pass(&near, &[], 1).blame(token);
-        assert!((found - f64::from(loss)).abs() < 1e-4, "{ratio} {importance} {advantage}: {found}");
+        assert!((found - loss).abs() < 1e-4, "{ratio} {importance} {advantage}: {found}");
         assert!((found_slope - slope).abs() < 1e-4, "{ratio} {importance} {advantage}: {found_slope}");
     }
 }

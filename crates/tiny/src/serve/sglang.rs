@@ -1,0 +1,57 @@
+//! SGLang's calls: [`generate`] samples, [`control`] is for whoever runs the engine.
+
+mod asked;
+mod control;
+mod generate;
+
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::json;
+use std::sync::Arc;
+
+use super::App;
+use super::refusal::Refusal;
+use crate::engine::AskError;
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/generate", post(generate::answer))
+        .route("/health", get(control::health))
+        .route("/health_generate", get(control::health_generate))
+        .route("/get_model_info", get(control::model_info))
+        .route("/model_info", get(control::model_info))
+        .route("/get_server_info", get(control::server_info))
+        .route("/server_info", get(control::server_info))
+        .route("/abort_request", post(control::abort))
+        .route("/pause_generation", post(control::pause))
+        .route("/continue_generation", post(control::go_on))
+        .route("/flush_cache", get(control::flush).post(control::flush))
+        .route("/update_weights_from_disk", post(control::update_weights))
+}
+
+/// `{"error": {"message"}}`
+#[derive(Debug)]
+pub(super) struct Failure(pub(super) Refusal);
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
+    }
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (self.0.status, Json(failed(&self.0))).into_response()
+    }
+}
+
+fn failed(refusal: &Refusal) -> serde_json::Value {
+    json!({"error": {"message": refusal.message}})
+}
