@@ -38,15 +38,12 @@ def model_file() -> pathlib.Path:
 @pytest.fixture(scope="session")
 def rollyard(model_file: pathlib.Path) -> Iterator[Served]:
     command = [str(BINARY), "tiny", "serve", "--gguf", str(model_file), "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "listening on " in line:
-            yield Served(line.split()[-1])
-            process.terminate()
-            process.wait(timeout=30)
-            return
-    raise RuntimeError(f"the server did not start: exit code {process.wait()}")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening on "), f"the server did not start: exit code {process.wait()}"
+        yield Served(line.split()[-1])
+        process.terminate()
 
 
 @pytest.fixture(scope="session")
