@@ -166,9 +166,9 @@ async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
 /// A refusal in the form that the path's clients know.
 fn answer(uri: &Uri, refusal: Refusal) -> Response {
     if openai::has(uri.path()) {
-        openai::Failure(refusal).into_response()
+        openai::Failure::from(refusal).into_response()
     } else {
-        sglang::Failure(refusal).into_response()
+        sglang::Failure::from(refusal).into_response()
     }
 }
 

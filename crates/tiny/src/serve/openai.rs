@@ -11,7 +11,6 @@ mod voice;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -19,8 +18,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use super::App;
-use super::refusal::Refusal;
-use crate::engine::AskError;
+use super::refusal::{self, Form, Refusal};
 
 const PATHS: [&str; 3] = ["/chat/completions", "/completions", "/models"];
 
@@ -40,35 +38,21 @@ pub(super) fn has(path: &str) -> bool {
 
 /// `{"error": {"message", "type", "param", "code"}}`
 #[derive(Debug)]
-pub(super) struct Failure(pub(super) Refusal);
+pub(super) struct OpenAi;
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        Self(refusal)
+pub(super) type Failure = refusal::Failure<OpenAi>;
+
+impl Form for OpenAi {
+    fn body(refusal: &Refusal) -> Value {
+        let Refusal { status, code, field, message } = refusal;
+        let kind = match *status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "authentication_error",
+            StatusCode::NOT_FOUND => "not_found_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        json!({"error": {"message": message, "type": kind, "param": field, "code": code}})
     }
-}
-
-impl From<AskError> for Failure {
-    fn from(error: AskError) -> Self {
-        Self(error.into())
-    }
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        (self.0.status, Json(failed(&self.0))).into_response()
-    }
-}
-
-fn failed(refusal: &Refusal) -> Value {
-    let Refusal { status, code, field, message } = refusal;
-    let kind = match *status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "authentication_error",
-        StatusCode::NOT_FOUND => "not_found_error",
-        status if status.is_server_error() => "server_error",
-        _ => "invalid_request_error",
-    };
-    json!({"error": {"message": message, "type": kind, "param": field, "code": code}})
 }
 
 async fn models(State(app): State<Arc<App>>) -> Json<Value> {

@@ -1,7 +1,11 @@
 //! Why a request is not answered, before a dialect puts it into its own form.
 
+use axum::Json;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 use std::fmt::Display;
+use std::marker::PhantomData;
 
 use crate::engine::AskError;
 
@@ -47,6 +51,30 @@ impl From<AskError> for Refusal {
             }
             AskError::Closed => Self::new(StatusCode::SERVICE_UNAVAILABLE, "closed", error.to_string()),
         }
+    }
+}
+
+/// How a dialect says no.
+pub(super) trait Form {
+    fn body(refusal: &Refusal) -> Value;
+}
+
+/// A refusal as an answer in this form.
+#[derive(Debug)]
+pub(super) struct Failure<F> {
+    refusal: Refusal,
+    form: PhantomData<F>,
+}
+
+impl<F, E: Into<Refusal>> From<E> for Failure<F> {
+    fn from(error: E) -> Self {
+        Self { refusal: error.into(), form: PhantomData }
+    }
+}
+
+impl<F: Form> IntoResponse for Failure<F> {
+    fn into_response(self) -> Response {
+        (self.refusal.status, Json(F::body(&self.refusal))).into_response()
     }
 }
 

@@ -4,15 +4,13 @@ mod asked;
 mod control;
 mod generate;
 
-use axum::response::{IntoResponse, Response};
+use axum::Router;
 use axum::routing::{get, post};
-use axum::{Json, Router};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::App;
-use super::refusal::Refusal;
-use crate::engine::AskError;
+use super::refusal::{self, Form, Refusal};
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -32,26 +30,12 @@ pub(super) fn routes() -> Router<Arc<App>> {
 
 /// `{"error": {"message"}}`
 #[derive(Debug)]
-pub(super) struct Failure(pub(super) Refusal);
+pub(super) struct Sglang;
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        Self(refusal)
+pub(super) type Failure = refusal::Failure<Sglang>;
+
+impl Form for Sglang {
+    fn body(refusal: &Refusal) -> Value {
+        json!({"error": {"message": refusal.message}})
     }
-}
-
-impl From<AskError> for Failure {
-    fn from(error: AskError) -> Self {
-        Self(error.into())
-    }
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        (self.0.status, Json(failed(&self.0))).into_response()
-    }
-}
-
-fn failed(refusal: &Refusal) -> serde_json::Value {
-    json!({"error": {"message": refusal.message}})
 }

@@ -1,6 +1,8 @@
 //! Streams tell the same as whole answers, as it comes about.
 
+use rollyard_tiny::model::Weights;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 use crate::server::{Server, scripted, weights};
 
@@ -90,4 +92,20 @@ fn tokens_are_told_as_they_are_sampled() {
     drop(chunks);
     server.until("cancelled", |stats| stats.running == 0);
     assert!(server.engine.stats().sampled < 29_000, "{:?}", server.engine.stats());
+}
+
+#[test]
+fn a_model_that_fails_says_so_in_the_stream_and_without() {
+    let mut broken = Weights::clone(&weights(96, 1));
+    broken.values_mut().fill(f32::NAN);
+    let server = Server::start(Arc::new(broken));
+    for path in ["/v1/chat/completions", "/v1/completions", "/generate"] {
+        let mut question = question(&json!({"text": "1"}));
+        let (status, answer) = server.post(path, &question);
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(status == 500 && message.contains("the model failed"), "{path}: {status} {answer}");
+        question["stream"] = json!(true);
+        let last = server.stream(path, &question).last().unwrap();
+        assert_eq!(last["error"], answer["error"], "{path}");
+    }
 }

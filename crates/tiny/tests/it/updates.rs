@@ -59,3 +59,25 @@ fn weights_that_do_not_fit_change_nothing() {
     server.ask("/update_weights_from_disk", &json!({"model_path": inside("good")}));
     assert_eq!(said(&server).0, "new");
 }
+
+#[test]
+fn a_stream_that_new_weights_interrupt_ends_with_what_it_has() {
+    let server = Server::start(weights(30_000, 1));
+    let path = server.save("next", &weights(30_000, 2));
+    let question = json!({"messages": [{"role": "user", "content": "1"}], "ignore_eos": true, "stream": true,
+        "return_token_ids": true});
+    let mut chunks = server.stream("/v1/chat/completions", &question);
+    let mut tokens = chunks.by_ref().take(5).map(|chunk| count(&chunk)).sum::<usize>();
+    server.ask("/update_weights_from_disk", &json!({"model_path": path}));
+    let rest: Vec<Value> = chunks.collect();
+    tokens += rest.iter().map(count).sum::<usize>();
+    let last = rest.last().unwrap();
+    assert_eq!(last["choices"][0]["finish_reason"], "abort");
+    assert_eq!(last["metadata"]["weight_version"], "0", "what was said was said by the old ones");
+    assert!(tokens > 0 && tokens < 29_000, "{tokens}");
+    assert_eq!(server.get("/model_info").1["weight_version"], "1");
+}
+
+fn count(chunk: &Value) -> usize {
+    chunk["choices"][0]["token_ids"].as_array().map_or(0, Vec::len)
+}

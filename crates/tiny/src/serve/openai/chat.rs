@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 use super::super::body::{self, Body};
-use super::super::refusal::Refusal;
+use super::super::refusal::{Form, Refusal};
 use super::super::round::{self, Narrator, sampled};
 use super::super::words::Words;
 use super::super::{App, add, round::answers};
 use super::asked::{Asked, Question};
 use super::voice::{Piece, Voice};
-use super::{Failure, failed, messages};
+use super::{Failure, OpenAi, messages};
 use crate::engine::{Answer, AskError, Ended, Event, TinyEngine};
 
 const CHUNK: &str = "chat.completion.chunk";
@@ -146,7 +146,7 @@ impl Narration {
     fn end(&mut self, nth: usize, outcome: Result<Answer, AskError>) -> Vec<Value> {
         let answer = match outcome {
             Ok(answer) => answer,
-            Err(error) => return vec![failed(&error.into())],
+            Err(error) => return vec![OpenAi::body(&error.into())],
         };
         let Said { content, calls, finish_reason } = self.teller.said(nth, &answer);
         let Some(piece) = self.voices.get_mut(nth).map(|voice| voice.rest(&content)) else {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use super::super::body::{self, Body};
 use super::super::prompts::Prompts;
-use super::super::refusal::Refusal;
+use super::super::refusal::{Form, Refusal};
 use super::super::round::{self, Narrator, sampled};
 use super::super::words::Words;
 use super::super::{App, add};
 use super::asked::{Asked, Question};
 use super::chat::{finish_reason, version};
 use super::voice::{Piece, Voice};
-use super::{Failure, failed};
+use super::{Failure, OpenAi};
 use crate::engine::{Answer, Event, TinyEngine};
 
 const OBJECT: &str = "text_completion";
@@ -116,7 +116,7 @@ impl Narrator for Narration {
             }
             Event::Done(outcome) => match *outcome {
                 Ok(answer) => self.end(nth, &answer),
-                Err(error) => Some(failed(&error.into())),
+                Err(error) => Some(OpenAi::body(&error.into())),
             },
         };
         told.into_iter().collect()

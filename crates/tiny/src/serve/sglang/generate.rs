@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::body::{self, Body};
+use super::super::refusal::Form;
 use super::super::round::{self, Narrator, sampled};
 use super::super::speech::Speech;
 use super::super::words::Words;
 use super::super::{App, add};
 use super::asked::{Asked, Question};
-use super::{Failure, failed};
+use super::{Failure, Sglang};
 use crate::engine::{Answer, Ask, Ended, Event, Sampled, TinyEngine};
 
 pub(super) async fn answer(State(app): State<Arc<App>>, body: Body) -> Result<Response, Failure> {
@@ -127,7 +128,7 @@ impl Narrator for Narration {
                     let text = self.teller.engine.text_of(&answer);
                     self.teller.told(nth, &text, &sampled(&answer), Some(&answer))
                 }
-                Err(error) => failed(&error.into()),
+                Err(error) => Sglang::body(&error.into()),
             },
         };
         if self.teller.is_list {
