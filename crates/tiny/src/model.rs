@@ -8,9 +8,10 @@
 mod attention;
 mod block;
 mod decoder;
-mod matrix;
+pub(crate) mod matrix;
 mod policy;
 mod shape;
+pub(crate) mod slots;
 mod tape;
 mod weights;
 

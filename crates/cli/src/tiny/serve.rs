@@ -4,6 +4,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rollyard_core::tokens::Tokenizer;
 use rollyard_tiny::engine::{EngineSettings, Model, TinyEngine};
+#[cfg(feature = "gguf")]
+use rollyard_tiny::gguf::Gguf;
 use rollyard_tiny::model::{Policy, Shape, Weights};
 use rollyard_tiny::serve::{MODEL_NAME, ServeSettings, serve};
 use rollyard_tiny::tokenizer;
@@ -28,17 +30,23 @@ Example:
     rollyard tiny serve --listen 127.0.0.1:30000 --seed 7
 
 With weights that were trained, and others to come from the same folder:
-    rollyard tiny serve --checkpoint run/checkpoint.safetensors")]
+    rollyard tiny serve --checkpoint run/checkpoint.safetensors
+
+A real small model, if the program was built with `--features gguf`:
+    rollyard tiny serve --gguf SmolLM2-135M-Instruct.Q4_1.gguf")]
 pub(crate) struct Arguments {
     /// Weights to begin with [default: random ones]
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
+    /// A Llama in a GGUF file instead of the small model; its weights cannot change
+    #[arg(long, value_name = "FILE", conflicts_with = "checkpoint")]
+    gguf: Option<PathBuf>,
     /// Where to listen; port 0 is a free one, and any but loopback needs a key
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:30000")]
     listen: SocketAddr,
-    /// What requests have to call the model, if they call it anything
-    #[arg(long, value_name = "NAME", default_value = MODEL_NAME)]
-    model_name: String,
+    /// What requests have to call the model, if they call it anything [default: rollyard-tiny, or the GGUF file's name]
+    #[arg(long, value_name = "NAME")]
+    model_name: Option<String>,
     /// Of the random weights, and of requests that name no seed [default: weights of seed 0, requests that differ]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -68,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             arguments.listen
         );
     }
-    let Chosen { model, tokenizer, about } = model(arguments)?;
+    let Chosen { model, tokenizer, name, about } = model(arguments)?;
     say(&about);
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
@@ -82,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         EngineSettings { texts_max: arguments.texts_max, seed: arguments.seed, ..EngineSettings::default() };
     let engine = TinyEngine::over(model, arguments.weight_version, tokenizer, settings)?;
     let settings = ServeSettings {
-        model_name: arguments.model_name.clone(),
+        model_name: arguments.model_name.clone().unwrap_or(name),
         api_key,
         roots: roots(arguments)?,
         ..ServeSettings::default()
@@ -95,11 +103,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 struct Chosen {
     model: Model,
     tokenizer: Arc<Tokenizer>,
+    /// What it is called unless told otherwise.
+    name: String,
     /// A line for whoever started it.
     about: String,
 }
 
 fn model(arguments: &Arguments) -> Result<Chosen> {
+    if let Some(path) = &arguments.gguf {
+        return of_others(path);
+    }
     let tokenizer = Arc::new(tokenizer::tokenizer()?);
     let (weights, about) = match &arguments.checkpoint {
         Some(path) => {
@@ -119,7 +132,24 @@ fn model(arguments: &Arguments) -> Result<Chosen> {
             (weights, about)
         }
     };
-    Ok(Chosen { model: Model::Policy(Policy::new(Arc::new(weights))), tokenizer, about })
+    let name = MODEL_NAME.to_owned();
+    Ok(Chosen { model: Model::Policy(Policy::new(Arc::new(weights))), tokenizer, name, about })
+}
+
+#[cfg(feature = "gguf")]
+fn of_others(path: &Path) -> Result<Chosen> {
+    let Gguf { decoder, tokenizer, name: own_name } = Gguf::open(path)?;
+    let about = format!("serving {own_name} with a context of {} tokens", decoder.context());
+    let name = path.file_stem().map_or(own_name, |stem| stem.to_string_lossy().into_owned());
+    Ok(Chosen { model: Model::Fixed(decoder), tokenizer, name, about })
+}
+
+#[cfg(not(feature = "gguf"))]
+fn of_others(path: &Path) -> Result<Chosen> {
+    bail!(
+        "this program was built without GGUF; build it with `cargo build --release -p rollyard --features gguf`: {}",
+        path.display()
+    )
 }
 
 /// Where new weights may come from.

@@ -35,6 +35,17 @@ fn an_engine_check_finds_nothing_missing() {
     assert_eq!(server.stop(), Some(0));
 }
 
+#[cfg(not(feature = "gguf"))]
+#[test]
+fn a_build_without_gguf_says_how_to_get_one_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut program = rollyard(dir.path());
+    program.args(["tiny", "serve", "--gguf", "model.gguf"]);
+    let outcome = run(program);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    assert!(outcome.stderr.contains("--features gguf`: model.gguf"), "{outcome:?}");
+}
+
 #[test]
 fn the_seed_says_what_is_sampled() {
     let dir = tempfile::tempdir().unwrap();

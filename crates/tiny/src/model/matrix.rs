@@ -78,7 +78,7 @@ pub(super) struct Normed<'a> {
 }
 
 /// In eight sums, which a compiler may keep side by side.
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0; 8];
     let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
     let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
@@ -91,14 +91,14 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// `out += factor · x`.
-pub(super) fn add_scaled(out: &mut [f32], factor: f32, x: &[f32]) {
+pub(crate) fn add_scaled(out: &mut [f32], factor: f32, x: &[f32]) {
     for (out, x) in out.iter_mut().zip(x) {
         *out += factor * x;
     }
 }
 
 /// Makes of scores their shares of one.
-pub(super) fn softmax(scores: &mut [f32]) {
+pub(crate) fn softmax(scores: &mut [f32]) {
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut sum = 0.0;
     for score in scores.iter_mut() {

@@ -7,13 +7,13 @@ use super::block;
 use super::decoder::{Decoder, DecoderError, Feed, SlotId};
 use super::matrix::{multiply, norm};
 use super::shape::Shape;
+use super::slots::{Remembered, Slots};
 use super::weights::Weights;
 
 #[derive(Debug)]
 pub struct Policy {
     weights: Arc<Weights>,
-    /// By slot; a place that is free has `None`.
-    texts: Vec<Option<Cache>>,
+    texts: Slots<Cache>,
 }
 
 /// Keys and values of one text.
@@ -24,9 +24,15 @@ struct Cache {
     blocks: Vec<Vec<f32>>,
 }
 
+impl Remembered for Cache {
+    fn tokens(&self) -> usize {
+        self.tokens
+    }
+}
+
 impl Policy {
     pub fn new(weights: Arc<Weights>) -> Self {
-        Self { weights, texts: Vec::new() }
+        Self { weights, texts: Slots::new() }
     }
 
     pub fn shape(&self) -> &Shape {
@@ -38,23 +44,7 @@ impl Policy {
     pub fn set_weights(&mut self, weights: Arc<Weights>) {
         debug_assert_eq!(weights.shape(), self.weights.shape());
         self.weights = weights;
-        for cache in self.texts.iter_mut().flatten() {
-            *cache = Cache::default();
-        }
-    }
-
-    fn check(&self, feed: &Feed<'_>) -> Result<(), DecoderError> {
-        let Shape { vocabulary, context, .. } = *self.shape();
-        let known = |token: i32| usize::try_from(token).is_ok_and(|token| token < vocabulary);
-        if let Some(token) = feed.tokens.iter().find(|token| !known(**token)) {
-            return Err(DecoderError::NoSuchToken { token: *token, vocabulary });
-        }
-        let before = self.texts.get(feed.slot.0).and_then(Option::as_ref).map_or(0, |cache| cache.tokens);
-        let tokens = before + feed.tokens.len();
-        if tokens > context {
-            return Err(DecoderError::TooLong { tokens, context });
-        }
-        Ok(())
+        self.texts.forget_all();
     }
 }
 
@@ -68,31 +58,21 @@ impl Decoder for Policy {
     }
 
     fn begin(&mut self) -> SlotId {
-        let free = self.texts.iter().position(Option::is_none).unwrap_or(self.texts.len());
-        if free == self.texts.len() {
-            self.texts.push(None);
-        }
-        if let Some(slot) = self.texts.get_mut(free) {
-            *slot = Some(Cache::default());
-        }
-        SlotId(free)
+        self.texts.begin()
     }
 
     fn end(&mut self, slot: SlotId) {
-        if let Some(slot) = self.texts.get_mut(slot.0) {
-            *slot = None;
-        }
+        self.texts.end(slot);
     }
 
     fn forward(&mut self, feeds: &[Feed<'_>]) -> Result<Vec<f32>, DecoderError> {
-        feeds.iter().try_for_each(|feed| self.check(feed))?;
+        self.texts.check(feeds, self.vocabulary(), self.context())?;
         let weights = Arc::clone(&self.weights);
         let shape = *weights.shape();
         let width = shape.width;
         let mut x = Vec::new();
         for feed in feeds {
-            let cache = self.texts.get_mut(feed.slot.0).and_then(Option::as_mut);
-            let cache = cache.ok_or_else(|| DecoderError::Model(format!("no text in {:?}", feed.slot)))?;
+            let Some(cache) = self.texts.get_mut(feed.slot) else { continue };
             embed(&weights, cache.tokens, feed.tokens, &mut x);
             cache.blocks.resize_with(shape.layers, Vec::new);
             cache.tokens += feed.tokens.len();
@@ -103,7 +83,7 @@ impl Decoder for Policy {
                     let (rows, rest) = qkv.split_at(feed.tokens.len() * 3 * width);
                     let (out, further) = std::mem::take(&mut seen).split_at_mut(feed.tokens.len() * width);
                     (qkv, seen) = (rest, further);
-                    let cache = self.texts.get_mut(feed.slot.0).and_then(Option::as_mut);
+                    let cache = self.texts.get_mut(feed.slot);
                     let Some(past) = cache.and_then(|cache| cache.blocks.get_mut(layer)) else { continue };
                     remember(past, rows, width);
                     attend(&shape, rows, past, out, None);
