@@ -64,7 +64,7 @@ fn a_policy_learns_and_a_crash_in_the_middle_loses_nothing() {
     query.env("XDG_CACHE_HOME", dir.path().join("cache"));
     query.args([
         "query",
-        "select count(*) from rollouts where status = 'trained'",
+        "select count(*) from rollouts where status = 'trained' and data_source = 'arithmetic'",
         "run/archive/demo",
         "--csv",
     ]);
