@@ -4,8 +4,8 @@
 //! together once, in [`settings`]. [`stats`] watches a server, [`ledger`] looks
 //! into its log, [`query`] and [`grep`] ask files of rollouts, [`convert`] and [`view`] show
 //! them in another form, [`assign_ids`] prepares data for it, [`tokens`] shows what a trainer sees of it. [`engine`] asks
-//! inference engines what they can do, [`tiny`] is one, [`run`] makes rollouts with them, and [`demo`] puts the server
-//! through its paces.
+//! inference engines what they can do, [`tiny`] is one, [`run`] makes rollouts with them, and [`demo`] shows all
+//! of it at work.
 
 mod serve;
 mod settings;

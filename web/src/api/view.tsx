@@ -15,6 +15,8 @@ export interface OpenView {
   filter: string;
   /** Why the one in the URL is not understood; null where it is. */
   filterError: ApiError | null;
+  /** Rows are still missing that were there when it was opened. What a run adds while it is followed is no such thing. */
+  isIndexing: boolean;
   /** Asks for everything anew: rows that were there before changed. */
   refresh: () => void;
 }
@@ -70,9 +72,12 @@ export function ViewProvider({ answer, children }: { answer: Schema["ViewAnswer"
     void queries.invalidateQueries({ queryKey: ["view", key] });
     void queries.invalidateQueries({ queryKey: ["in", key] });
   }, [queries, key]);
+  const [wasComplete, setWasComplete] = useState(answer.indexing.done);
+  if (answer.indexing.done && !wasComplete) setWasComplete(true);
+  const isIndexing = !answer.indexing.done && !(state.follow && wasComplete);
   const view = useMemo(
-    () => (filter === null ? null : { key, answer, filter, filterError, refresh }),
-    [key, answer, filter, filterError, refresh],
+    () => (filter === null ? null : { key, answer, filter, filterError, isIndexing, refresh }),
+    [key, answer, filter, filterError, isIndexing, refresh],
   );
   // What was asked while rows were still coming has not seen the last of them. Later the tail says what is new, and
   // who reads with a pause must not have rows put under the eyes.

@@ -10,9 +10,9 @@ import css from "./Sources.module.css";
 
 /** What is open, how much of it there is, and how far it is indexed. */
 export function Sources() {
-  const { answer, refresh } = useView();
+  const { answer, isIndexing, refresh } = useView();
   const queries = useQueryClient();
-  const [{ places }, set] = useViewState();
+  const [{ places, follow }, set] = useViewState();
   const [isOpening, setIsOpening] = useState(false);
   const asked = JSON.stringify(places);
   useEffect(() => remember(JSON.parse(asked) as string[]), [asked]);
@@ -36,9 +36,11 @@ export function Sources() {
         ))}
       </ul>
       <p className={css["amount"]}>
-        {counted(indexing.rows, "row")}, {bytes(indexing.bytes)} in {counted(indexing.files, "file")}
+        {/* The bytes and files of a run that goes on are those of the last look, not of all. */}
+        {counted(indexing.rows, "row")}
+        {!follow && `, ${bytes(indexing.bytes)} in ${counted(indexing.files, "file")}`}
       </p>
-      {!indexing.done && <Progress done={indexing.bytes_done} of={indexing.bytes} waiting={indexing.waiting} />}
+      {isIndexing && <Progress done={indexing.bytes_done} of={indexing.bytes} waiting={indexing.waiting} />}
       {indexing.error !== null && indexing.error !== undefined && (
         <div className={css["problem"]} role="alert">
           <p>Indexing stopped after {count(indexing.rows)} rows: {indexing.error.message}</p>

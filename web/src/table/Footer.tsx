@@ -17,18 +17,18 @@ interface Props {
 
 /** How many rows there are, which of them are in sight, and what can be done with them. */
 export function Footer({ total, first, last, selected, onClear, filter, children }: Props) {
-  const { answer } = useView();
+  const { answer, isIndexing } = useView();
   const all = useAsk(["rows", "all"], (view) =>
     ask(api.GET("/api/view/{view}/rows", { params: { path: { view }, query: { columns: "step", limit: 1 } } })),
   ).data?.total;
-  const { done, bytes_done, bytes: size } = answer.indexing;
+  const { bytes_done, bytes: size } = answer.indexing;
   const isPart = filter !== "" && all !== undefined && total !== undefined;
   return (
     <footer className={css["footer"]}>
       <span className={css["said"]} role="status">
         {total !== undefined && <span>{isPart ? `${count(total)} of ${counted(all, "row")}` : counted(total, "row")}</span>}
-        {!done && <span className={css["muted"]}>still indexing: {bytes(bytes_done)} of {bytes(size)}</span>}
-        {done && selected === 0 && total !== undefined && last > first && (
+        {isIndexing && <span className={css["muted"]}>still indexing: {bytes(bytes_done)} of {bytes(size)}</span>}
+        {!isIndexing && selected === 0 && total !== undefined && last > first && (
           <span className={css["range"]}>
             {count(first + 1)}–{count(last)}
           </span>

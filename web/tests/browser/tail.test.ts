@@ -32,6 +32,10 @@ test("a line that is written is the first row within two seconds, and is counted
   append(1000);
   await expect.poll(() => firstStep(page), { timeout: 2_000 }).toBe("1,000");
   await shown(page, "61 rows").waitFor();
+  // One line was read just now; that is not the size of what is looked at.
+  const sources = page.getByRole("region", { name: "Sources" });
+  await sources.getByText("61 rows", { exact: true }).waitFor();
+  expect(await sources.getByRole("progressbar").count()).toBe(0);
 });
 
 test("while somebody reads further down, new rows are counted and nothing moves", async () => {

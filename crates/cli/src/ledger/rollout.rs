@@ -43,7 +43,8 @@ pub(super) fn run(history: &History, arguments: &Arguments) -> Result<()> {
         0 => String::new(),
         count => format!(", drawn {}", many(count, "time")),
     };
-    writeln!(out, "rollout {uid:?} is {}{uses}", fate.in_words())?;
+    let place = if *fate == Fate::Pooled { story.in_pool().to_owned() } else { fate.in_words() };
+    writeln!(out, "rollout {uid:?} is {place}{uses}")?;
     Ok(())
 }
 
@@ -53,10 +54,19 @@ struct Story {
     hash: Uid,
     group: Option<GroupNo>,
     fate: Option<Fate>,
-    /// Draws of a rollout in a pool that were not given back, with the step each is tied to.
-    uses: BTreeMap<LeaseNo, Option<u64>>,
+    /// Draws of a rollout in a pool that were not given back.
+    uses: BTreeMap<LeaseNo, Use>,
+    /// How often it may be drawn; below 1 as often as one likes.
+    max_samples: i64,
     /// Groups that can be read and still take rollouts: one that joins is ready at once.
     ready_and_open: BTreeSet<GroupNo>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    is_acked: bool,
+    /// The step that a commit has tied it to.
+    step: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +118,19 @@ impl Story {
             group: None,
             fate: None,
             uses: BTreeMap::new(),
+            max_samples: 0,
             ready_and_open: BTreeSet::new(),
+        }
+    }
+
+    /// Where a rollout in the pool is, as the books have it.
+    fn in_pool(&self) -> &'static str {
+        let is_out = self.uses.values().any(|used| !used.is_acked);
+        let is_used_up = self.max_samples > 0 && self.uses.len() as i64 >= self.max_samples;
+        match (is_out, is_used_up) {
+            (true, _) => "leased",
+            (false, true) => "trained, and used up",
+            (false, false) => "held, in the pool",
         }
     }
 
@@ -124,6 +146,7 @@ impl Story {
             return is_ours;
         }
         match event {
+            Event::Configured { config, .. } => self.max_samples = config.max_samples,
             Event::GroupReady { group, closed: false, .. } => drop(self.ready_and_open.insert(*group)),
             Event::Leased { groups, .. } => self.ready_and_open.retain(|group| !groups.contains(group)),
             _ => {}
@@ -195,17 +218,21 @@ impl Story {
             Event::Sampled { lease, picks, .. } => {
                 let ours = picks.iter().any(|pick| pick.uid == self.hash);
                 if ours {
-                    self.uses.insert(*lease, None);
+                    self.uses.insert(*lease, Use::default());
                 }
                 Some(ours)
             }
-            Event::Acked { lease, .. } | Event::Extended { lease, .. } => Some(self.uses.contains_key(lease)),
+            Event::Acked { lease, .. } => {
+                let ours = self.uses.get_mut(lease);
+                Some(ours.map(|used| used.is_acked = true).is_some())
+            }
+            Event::Extended { lease, .. } => Some(self.uses.contains_key(lease)),
             Event::Returned { lease, .. } => Some(self.uses.remove(lease).is_some()),
             Event::Committed { leases, step, .. } => {
                 let mut ours = false;
                 for lease in leases {
-                    if let Some(tied) = self.uses.get_mut(lease) {
-                        *tied = Some(*step);
+                    if let Some(used) = self.uses.get_mut(lease) {
+                        used.step = Some(*step);
                         ours = true;
                     }
                 }
@@ -213,7 +240,7 @@ impl Story {
             }
             Event::Rewound { .. } | Event::RewoundToStart { .. } => {
                 let before = self.uses.len();
-                self.uses.retain(|_, tied| tied.is_some_and(|tied| event.spares(tied)));
+                self.uses.retain(|_, used| used.step.is_some_and(|step| event.spares(step)));
                 Some(self.uses.len() < before)
             }
             _ => None,

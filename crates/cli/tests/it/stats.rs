@@ -70,6 +70,11 @@ fn a_run_that_is_sampled_shows_its_pool_and_its_history_tells_of_draws() {
     }
     let step = ask(&["step", "1"]);
     assert!(step.contains("1 lease, 1 group, 2 rollouts"), "{step}");
+    // It may be drawn twice: the books have it leased, and then trained, and so has its story.
+    assert_eq!(client.post("/api/runs/r/sample", &json!({"rollouts": 2, "step": 2})).0, 200);
+    assert!(ask(&["rollout", "a"]).contains("is leased, drawn 2 times"));
+    assert_eq!(client.post("/api/runs/r/leases/1/ack", &json!({})).0, 200);
+    assert!(ask(&["rollout", "a"]).contains("is trained, and used up, drawn 2 times"));
 }
 
 #[test]

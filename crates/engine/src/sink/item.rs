@@ -14,6 +14,8 @@ use crate::generate::Message;
 pub(crate) struct Label<'a, E> {
     pub(crate) uid: &'a str,
     pub(crate) instance_id: &'a str,
+    /// Where it comes from: what a replay balances by, and what the viewer calls its source.
+    pub(crate) env_name: Option<&'a str>,
     /// When it was made, in seconds since 1970.
     pub(crate) timestamp: Option<f64>,
     pub(crate) group_size: Option<usize>,
@@ -26,6 +28,8 @@ pub(crate) struct Label<'a, E> {
 struct Item<'a, E> {
     uid: &'a str,
     instance_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    env_name: Option<&'a str>,
     messages: &'a [Message],
     reward: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +57,8 @@ pub(crate) fn write<E: Serialize>(
     let item = Item {
         uid: label.uid,
         instance_id: label.instance_id,
+        // A workflow that says it itself knows better.
+        env_name: label.env_name.filter(|_| !sample.extra.contains_key("env_name")),
         messages: &sample.messages,
         reward: sample.reward,
         weight_version: version_range(sample).map(|(head, _)| head).filter(|head| *head > NO_VERSION),

@@ -178,6 +178,35 @@ fn a_line_of_the_archive_is_a_row_of_the_viewer_and_an_item_of_a_yard() {
 }
 
 #[test]
+fn an_item_says_where_it_comes_from_unless_its_workflow_did() {
+    let extra = |name: &str| json!({name: "theirs"}).as_object().unwrap().clone();
+    for (env_name, extra, expected) in [
+        (Some("sums"), extra("mine"), json!("sums")),
+        (Some("sums"), extra("env_name"), json!("theirs")),
+        (None, extra("mine"), Value::Null),
+    ] {
+        let (mut body, extra_info) = (Vec::new(), json!({}));
+        let (uid, instance_id) = ("u-1", "m_1");
+        let label = item::Label {
+            uid,
+            instance_id,
+            env_name,
+            timestamp: None,
+            group_size: None,
+            epoch: None,
+            extra_info,
+        };
+        item::write(&mut body, label, &Sample { extra, ..two_turns() }).unwrap();
+        let item: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(item["env_name"], expected);
+        assert_eq!(
+            String::from_utf8(body).unwrap().matches("env_name").count(),
+            usize::from(!expected.is_null())
+        );
+    }
+}
+
+#[test]
 fn an_archive_that_a_crash_cut_anywhere_has_whole_tasks_only() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rollouts.jsonl");

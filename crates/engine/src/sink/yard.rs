@@ -57,6 +57,7 @@ impl YardSink {
 
     fn items(&self, finished: &Finished, instance_id: &str) -> Result<(Vec<u8>, usize), YardError> {
         let timestamp = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
+        let said = ["env_name", "data_source"].into_iter().find_map(|name| finished.data.get(name)?.as_str());
         let group_size = finished.trajectories().map(|(_, trajectory)| trajectory.samples.len()).sum();
         let mut body = Vec::new();
         for (sample_idx, trajectory) in finished.trajectories() {
@@ -65,6 +66,7 @@ impl YardSink {
                 let label = Label {
                     uid: &uid,
                     instance_id,
+                    env_name: said,
                     timestamp: Some(timestamp),
                     group_size: Some(group_size),
                     epoch: None,

@@ -132,6 +132,7 @@ impl Maker {
         let label = Label {
             uid: &work.uid,
             instance_id: &work.instance.id,
+            env_name: None,
             timestamp: None,
             group_size: None,
             epoch: Some(work.epoch),

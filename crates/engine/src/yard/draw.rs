@@ -73,7 +73,9 @@ impl YardClient {
     /// `None` if there were not enough in time.
     pub async fn draw(&self, draw: Draw) -> Result<Option<Drawn>, YardError> {
         let Draw { step, rollouts, wait } = draw;
-        let ask = json!({"step": step, "rollouts": rollouts, "wait_seconds": wait.as_secs_f64()});
+        let ask = json!({
+            "step": step, "rollouts": rollouts, "wait_seconds": wait.as_secs_f64(), "reader": "trainer",
+        });
         let answer = self.post_waiting("sample", ask.to_string().into_bytes(), wait).await?;
         let bad = |reason: String| YardError::NotAYard { reason, url: self.url().to_owned() };
         let read: Answer<'_> = serde_json::from_slice(&answer).map_err(|error| bad(error.to_string()))?;

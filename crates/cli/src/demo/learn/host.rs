@@ -26,6 +26,10 @@ impl Host {
     pub(in crate::demo) async fn start(address: SocketAddr, folder: &Folder) -> Result<Self> {
         let listener = listen_from(address)?;
         let address = listener.local_addr()?;
+        // The viewer is opened before there is anything to archive, and is to wait for it: a folder that is not there at
+        // all would be none that may be read.
+        std::fs::create_dir_all(folder.archive())
+            .with_context(|| format!("cannot make the folder {}", folder.archive().display()))?;
         let mut archive = ArchiveSettings::new(&folder.archive().to_string_lossy());
         archive.with_tokens = true;
         let data = folder.yard();
@@ -48,9 +52,10 @@ impl Host {
         format!("http://{}", self.address)
     }
 
-    /// The viewer on the rollouts of the demo, the newest first.
+    /// The viewer on the rollouts of the demo, the newest first. The question is the name of its instance, and says more
+    /// of a row than where it comes from.
     pub(in crate::demo) fn page(&self) -> String {
-        format!("{}/?place=yard://{RUN}&follow=1", self.url())
+        format!("{}/?place=yard://{RUN}&cols=step,reward,instance_id,status,flags&follow=1", self.url())
     }
 
     /// Lets what is under way finish.
