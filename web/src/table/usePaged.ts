@@ -57,9 +57,13 @@ export function usePaged<Q, P extends { total: number }>({ question, options, is
   const wanted = useQuery({ ...options(question, 0), refetchInterval });
   if (wanted.data && shown !== question) setShown({ shown: question, before: shown });
   const head = useQuery({ ...options(shown, 0), enabled: shown === question });
-  const total = head.data?.total;
+  const newest = head.data?.total;
+  const grown = useGrown(shown, newest, isReversed);
+  const total = grown.total;
 
-  const numbers = useRested(pagesOf(first - AHEAD, last + AHEAD, total ?? 0, isReversed));
+  const inSight = (of: number | undefined) => pagesOf(first - AHEAD, last + AHEAD, of ?? 0, isReversed);
+  const awaited = grown.awaited === undefined ? [] : inSight(grown.awaited);
+  const numbers = useRested([...new Set([...inSight(total), ...awaited])].sort((a, b) => a - b));
   const answers = useQueries({
     queries: numbers.map((page) => ({
       ...options(shown, page),
@@ -69,8 +73,23 @@ export function usePaged<Q, P extends { total: number }>({ question, options, is
     combine: useCallback((results: { data: P | undefined }[]) => results.map((result) => result.data), []),
   });
   const pages = useMemo(() => new Map(numbers.map((page, at) => [page, answers[at]])), [numbers, answers]);
+  const needed = grown.awaited;
+  if (needed !== undefined && awaited.every((page) => (pages.get(page)?.total ?? 0) >= needed)) grown.settle();
   const placeOf = useCallback((index: number) => (isReversed ? (total ?? 0) - 1 - index : index), [isReversed, total]);
   return { total, pages, placeOf, shown, isOld: shown !== question, error: wanted.error };
+}
+
+/**
+ * How many rows are shown while more come in at the top. Every row stands elsewhere then, so those on screen stay until
+ * the pages of the new ones are here. What is awaited does not move until it came, however fast the run is.
+ */
+function useGrown(of: unknown, newest: number | undefined, isReversed: boolean) {
+  const [held, setHeld] = useState<{ of: unknown; total: number | undefined; awaited: number | undefined }>({ of, total: newest, awaited: undefined });
+  const isGrowth = isReversed && held.of === of && held.total !== undefined && held.total > 0 && newest !== undefined && newest > held.total;
+  if (!isGrowth && (held.of !== of || held.total !== newest)) setHeld({ of, total: newest, awaited: undefined });
+  else if (isGrowth && held.awaited === undefined) setHeld({ ...held, awaited: newest });
+  const settle = () => setHeld({ of, total: held.awaited, awaited: undefined });
+  return { total: isGrowth ? held.total : newest, awaited: isGrowth ? held.awaited : undefined, settle };
 }
 
 export function pagesOf(first: number, last: number, total: number, isReversed: boolean): number[] {

@@ -57,6 +57,26 @@ test("while somebody reads further down, new rows are counted and nothing moves"
   await shown(page, "302 rows").waitFor();
 });
 
+test("rows stay on screen while more of them come than there are on a page", async () => {
+  const { file, append } = growing(300);
+  const page = await open(`/?place=${encodeURIComponent(file)}&cols=step,reward&follow=1`);
+  await expect.poll(() => firstStep(page)).toBe("299");
+  await page.getByText("new rows are shown as they come").waitFor({ state: "attached" });
+  // Every frame until the newest is on top: whether a row was ever without its values.
+  const blanks = page.evaluate(async () => {
+    const top = () => document.querySelector('[role="grid"] [aria-rowindex="2"] [aria-colindex="2"]')?.textContent ?? "";
+    let blank = 0;
+    while (top() !== "1,399") {
+      await new Promise(requestAnimationFrame);
+      if (top() === "") blank++;
+    }
+    return blank;
+  });
+  for (let n = 1000; n < 1400; n++) append(n);
+  expect(await blanks).toBe(0);
+  await shown(page, "700 rows").waitFor();
+});
+
 test("a pause holds new rows back until it ends", async () => {
   const { file, append } = growing(10);
   const page = await open(`/?place=${encodeURIComponent(file)}&cols=step&follow=1`);
