@@ -40,7 +40,7 @@ fn a_run_that_is_sampled_shows_its_pool_and_its_history_tells_of_draws() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[]);
     let client = server.client();
-    let config = json!({"mode": "replay", "group_size": 2, "max_samples": 2});
+    let config = json!({"mode": "replay", "group_size": 2, "max_samples": 2, "max_rollout_step_delay": 4});
     assert_eq!(client.post("/api/runs", &json!({"name": "r", "config": config})).0, 201);
     for (uid, reward) in [("a", 0.0), ("b", 1.0)] {
         let source = json!({"env_name": "maths", "weight_version": 0, "response_length": 9});
@@ -72,9 +72,11 @@ fn a_run_that_is_sampled_shows_its_pool_and_its_history_tells_of_draws() {
     assert!(step.contains("1 lease, 1 group, 2 rollouts"), "{step}");
     // It may be drawn twice: the books have it leased, and then trained, and so has its story.
     assert_eq!(client.post("/api/runs/r/sample", &json!({"rollouts": 2, "step": 2})).0, 200);
-    assert!(ask(&["rollout", "a"]).contains("is leased, drawn 2 times"));
+    let story = ask(&["rollout", "a"]);
+    assert!(story.contains("is leased, drawn 2 times"), "{story}");
     assert_eq!(client.post("/api/runs/r/leases/1/ack", &json!({})).0, 200);
-    assert!(ask(&["rollout", "a"]).contains("is trained, and used up, drawn 2 times"));
+    let story = ask(&["rollout", "a"]);
+    assert!(story.contains("is trained, and used up, drawn 2 times"), "{story}");
 }
 
 #[test]
