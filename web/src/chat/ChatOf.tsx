@@ -1,5 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useKey } from "@/keys/keys";
 import { Notice } from "@/parts/Notice";
 import type { TextMark } from "@/text/segments";
@@ -121,12 +121,21 @@ export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo
   useKey({ keys: "Shift+J", label: "Next message", group: "Chat", run: () => step(1) });
   useKey({ keys: "Shift+K", label: "Previous message", group: "Chat", run: () => step(-1) });
 
+  // The browser would glide there, and stop on the way when rows that it passes turn out to be of another height.
+  const jump = (event: KeyboardEvent<HTMLDivElement>) => {
+    const isEnd = event.key === "End";
+    const isMeant = event.target === event.currentTarget && !event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+    if (!isMeant || (!isEnd && event.key !== "Home")) return;
+    event.preventDefault();
+    virtual.scrollToIndex(isEnd ? rows.length - 1 : 0, { align: isEnd ? "end" : "start" });
+  };
+
   if (messages.length === 0) return <Notice title="This row has no messages">Its fields are under Info.</Notice>;
   return (
     <div className={css["chat"]}>
       <Bar folds={folds} find={find} messages={messages.length} hasReasoning={hasReasoning} isAllFolded={!messages.some(isOpen)} />
       <div className={css["body"]}>
-        <div ref={scroller} className={css["scroller"]} tabIndex={0} role="region" aria-label="Messages">
+        <div ref={scroller} className={css["scroller"]} tabIndex={0} role="region" aria-label="Messages" onKeyDown={jump}>
           <div className={css["whole"]} style={{ height: `${virtual.getTotalSize()}px` }}>
             {virtual.getVirtualItems().map((item) => {
               const row = rows[item.index];
