@@ -5,7 +5,7 @@ import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterEach, expect, inject, test } from "vitest";
-import { expectTrouble, open } from "./page";
+import { expectTrouble, leave, open } from "./page";
 import { BINARY } from "./setup";
 
 /** The warm-up alone takes seconds, and on a busy machine a minute. */
@@ -13,7 +13,8 @@ const PATIENCE_MS = 180_000;
 
 let running: ChildProcess | undefined;
 
-afterEach(() => {
+afterEach(async () => {
+  await leave();
   running?.kill("SIGKILL");
   running = undefined;
 });

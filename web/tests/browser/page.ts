@@ -20,12 +20,17 @@ beforeAll(async () => {
 afterAll(() => browser?.close());
 
 afterEach(async () => {
-  for (const context of browser?.contexts() ?? []) await context.close();
+  await leave();
   const unexpected = trouble.splice(0).filter((line) => !expected.some((pattern) => pattern.test(line)));
   expected = [];
   // A test may pass although the console is full of errors; it should not.
   expect(unexpected).toEqual([]);
 });
+
+/** Closes all pages: whoever stops a server does it first, or a page that asks once more finds nobody. */
+export async function leave() {
+  for (const context of browser?.contexts() ?? []) await context.close();
+}
 
 /** Lines of the console that this test is about. */
 export function expectTrouble(pattern: RegExp) {

@@ -4,12 +4,13 @@ import type { ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, inject, test } from "vitest";
-import { expectTrouble, open } from "./page";
+import { expectTrouble, leave, open } from "./page";
 import { serve, stop } from "./setup";
 
 const started: ChildProcess[] = [];
 
 afterEach(async () => {
+  await leave();
   for (const child of started.splice(0)) await stop(child);
 });
 
