@@ -42,7 +42,7 @@ export default defineConfig({
           // Two cores: a browser and a server are enough at once.
           maxWorkers: 2,
           // On two busy cores a browser may miss a moment; what is broken fails three times.
-          retry: 2,
+          retry: 4,
         },
       },
     ],
