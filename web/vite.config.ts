@@ -41,7 +41,7 @@ export default defineConfig({
           expect: { poll: { timeout: 10_000 } },
           // Two cores: a browser and a server are enough at once.
           maxWorkers: 2,
-          // On two busy cores a browser may miss a moment; what is broken fails three times.
+          // On two busy cores a browser may miss a moment; what is broken fails five times.
           retry: 4,
         },
       },
