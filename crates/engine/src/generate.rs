@@ -163,11 +163,44 @@ impl EngineError {
     }
 }
 
+/// Tokens that were sampled since the last time, all with the same weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delta<'a> {
+    pub tokens: &'a [i32],
+    /// One for each token; empty where the engine gives none.
+    pub logprobs: &'a [f32],
+    pub version: i32,
+}
+
+/// Hears of tokens while they are sampled. It is called often, and must not wait.
+pub type Listener<'a> = &'a mut (dyn FnMut(Delta<'_>) + Send);
+
 /// Something that samples from a policy.
 pub trait Engine: Send + Sync + fmt::Debug {
     /// Generates until the request is done, through interruptions. Dropping the future cancels the request on
     /// the server too.
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, EngineError>>;
+
+    /// The same, and tells of each token as it is sampled: all that was told is the response's output. An engine that
+    /// cannot stream tells everything at the end.
+    fn generate_told<'a>(
+        &'a self,
+        request: ModelRequest,
+        listener: Listener<'a>,
+    ) -> BoxFuture<'a, Result<ModelResponse, EngineError>> {
+        Box::pin(async move {
+            let response = self.generate(request).await?;
+            let mut at = 0;
+            for segment in &response.segments {
+                let here = at..at + segment.tokens;
+                let tokens = response.output_tokens.get(here.clone()).unwrap_or_default();
+                let logprobs = response.output_logprobs.get(here).unwrap_or_default();
+                listener(Delta { tokens, logprobs, version: segment.version });
+                at += segment.tokens;
+            }
+            Ok(response)
+        })
+    }
 
     fn capabilities(&self) -> Capabilities;
 

@@ -1,0 +1,1 @@
+//! Tells thoughts, words and calls apart in what a model writes.
