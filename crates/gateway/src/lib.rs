@@ -2,6 +2,7 @@
 //!
 //! A request comes in one of four dialects and becomes an [`Ask`](ask::Ask); the answer is [told](tell) in the
 //! dialect of the caller. In between, [`parse`] tells thoughts, words and calls apart in what the model wrote.
+//! A [`session`] knows every token that was given and sampled.
 
 pub mod ask;
 pub mod tell;
@@ -10,3 +11,5 @@ pub mod refusal;
 
 pub mod dialect;
 pub mod parse;
+
+pub mod session;

@@ -1,9 +1,9 @@
 //! The workflows that need no code of the user's.
 //!
-//! [`opening`] reads what a prompt's data says, `render` turns a conversation into the model's own tokens, `ask`
+//! [`opening`] reads what a prompt's data says, [`render`] turns a conversation into the model's own tokens, `ask`
 //! sends it to the engine, and a `record` keeps who wrote which token. A workflow is then only the order of
 //! these: [`SingleTurn`] is one question and one answer; in [`MultiTurn`] the model calls tools or tries again,
-//! and `tail` proves how the tokens go on between two answers. A [`Recipe`] makes either of settings.
+//! and [`tail`] proves how the tokens go on between two answers. A [`Recipe`] makes either of settings.
 
 mod ask;
 mod multi_turn;
@@ -11,10 +11,10 @@ pub mod opening;
 mod part;
 mod recipe;
 mod record;
-mod render;
+pub mod render;
 mod said;
 mod single_turn;
-mod tail;
+pub mod tail;
 mod talk;
 
 #[cfg(test)]

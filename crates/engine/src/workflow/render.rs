@@ -13,7 +13,7 @@ use crate::generate::Message;
 /// Writes the conversations of one episode. The date is that of its beginning, so that a prompt does not
 /// change at midnight.
 #[derive(Debug)]
-pub(super) struct Renderer {
+pub struct Renderer {
     tokenizer: Arc<Tokenizer>,
     tools: Option<Value>,
     kwargs: Vec<(String, Value)>,
@@ -22,7 +22,7 @@ pub(super) struct Renderer {
 
 impl Renderer {
     /// `kwargs` are further variables of the template, such as `enable_thinking`.
-    pub(super) fn new(
+    pub fn new(
         tokenizer: &Arc<Tokenizer>,
         tools: Option<&RawValue>,
         kwargs: &Map<String, serde_json::Value>,
@@ -36,17 +36,17 @@ impl Renderer {
     }
 
     /// The messages with the generation prompt: what the model is asked with.
-    pub(super) fn asked(&self, messages: &[Message]) -> Result<String, EpisodeError> {
+    pub fn asked(&self, messages: &[&RawValue]) -> Result<String, EpisodeError> {
         self.render(messages, true)
     }
 
     /// The messages as they stand when nothing is asked.
-    pub(super) fn said(&self, messages: &[Message]) -> Result<String, EpisodeError> {
+    pub fn said(&self, messages: &[&RawValue]) -> Result<String, EpisodeError> {
         self.render(messages, false)
     }
 
-    fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String, EpisodeError> {
-        let read = |(index, message): (usize, &Message)| {
+    fn render(&self, messages: &[&RawValue], add_generation_prompt: bool) -> Result<String, EpisodeError> {
+        let read = |(index, message): (usize, &&RawValue)| {
             Said::from_value(index, &json::parse(message.get()).map_err(bad)?).map_err(bad)
         };
         let messages: Vec<Said> = messages.iter().enumerate().map(read).collect::<Result<_, _>>()?;
@@ -61,12 +61,12 @@ impl Renderer {
     }
 
     /// The tokens of a text, with nothing added: a template writes its special tokens itself.
-    pub(super) fn encode(&self, text: &str) -> Result<Vec<i32>, EpisodeError> {
+    pub fn encode(&self, text: &str) -> Result<Vec<i32>, EpisodeError> {
         Ok(self.tokenizer.encoder().encode(text).map_err(bad)?.into_iter().map(signed).collect())
     }
 
     /// What follows `before` in a text, as tokens. `None` if a token reaches over the place between.
-    pub(super) fn encode_after(&self, before: &str, text: &str) -> Result<Option<Vec<i32>>, EpisodeError> {
+    pub fn encode_after(&self, before: &str, text: &str) -> Result<Option<Vec<i32>>, EpisodeError> {
         let encoder = self.tokenizer.encoder();
         let encoded = encoder.encode_with_ends(&[before, text].concat()).map_err(bad)?;
         let count = encoded.ends.partition_point(|end| *end as usize <= before.len());
@@ -77,21 +77,21 @@ impl Renderer {
     }
 
     /// Every token as it is.
-    pub(super) fn decode(&self, ids: &[i32]) -> Result<String, EpisodeError> {
+    pub fn decode(&self, ids: &[i32]) -> Result<String, EpisodeError> {
         decode(&self.tokenizer, ids, false)
     }
 
     /// Without special tokens: what a reader of the conversation sees.
-    pub(super) fn decode_plain(&self, ids: &[i32]) -> Result<String, EpisodeError> {
+    pub fn decode_plain(&self, ids: &[i32]) -> Result<String, EpisodeError> {
         decode(&self.tokenizer, ids, true)
     }
 
-    pub(super) fn is_special(&self, id: i32) -> bool {
+    pub fn is_special(&self, id: i32) -> bool {
         u32::try_from(id).is_ok_and(|id| self.tokenizer.encoder().is_special(id))
     }
 
     /// Whether a text begins with a token that nothing before it can reach into.
-    pub(super) fn begins_apart(&self, text: &str) -> bool {
+    pub fn begins_apart(&self, text: &str) -> bool {
         self.tokenizer.encoder().added_tokens().iter().any(|token| text.starts_with(&token.content))
     }
 }
@@ -108,6 +108,11 @@ fn signed(id: u32) -> i32 {
 
 fn bad(error: impl Display) -> EpisodeError {
     EpisodeError::BadData(error.to_string())
+}
+
+/// As a renderer takes them, whoever owns them.
+pub fn refs(messages: &[Message]) -> Vec<&RawValue> {
+    messages.iter().map(AsRef::as_ref).collect()
 }
 
 /// The local time, for templates that print it.

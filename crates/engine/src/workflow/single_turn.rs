@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::ask::Asker;
 use super::opening::{Opening, content, message};
 use super::record::Record;
-use super::render::Renderer;
+use super::render::{Renderer, refs};
 use crate::episode::{Context, Data, EpisodeError, PromptAndCompletion, Sample, Trajectory, Workflow};
 use crate::generate::{GenerationConfig, ModelResponse, Prompt, SharedEngine};
 use crate::reward::{Judged, SharedReward};
@@ -105,7 +105,7 @@ pub(super) fn first_prompt(
         (Some(renderer), Some(ids)) => Ok((Prompt::Tokens(ids.clone()), renderer.decode(ids)?)),
         (None, Some(ids)) => Ok((Prompt::Tokens(ids.clone()), String::new())),
         (Some(renderer), None) => {
-            let text = renderer.asked(&opening.messages)?;
+            let text = renderer.asked(&refs(&opening.messages))?;
             Ok((Prompt::Tokens(renderer.encode(&text)?), text))
         }
         (None, None) => {

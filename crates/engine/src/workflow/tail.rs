@@ -11,43 +11,44 @@
 use super::opening::message;
 use super::render::Renderer;
 use crate::episode::EpisodeError;
-use crate::generate::Message;
+use serde_json::value::RawValue;
 
 /// Stands for any answer; never sent.
 const ANY: &str = "ANY ANSWER";
 
 /// Where a conversation stands when an answer has come.
-pub(super) struct Place<'a> {
-    pub(super) renderer: &'a Renderer,
+#[derive(Debug)]
+pub struct Place<'a> {
+    pub renderer: &'a Renderer,
     /// The messages before the answer, as they were rendered.
-    pub(super) before: &'a [Message],
+    pub before: &'a [&'a RawValue],
     /// Their rendering with the generation prompt.
-    pub(super) asked: &'a str,
+    pub asked: &'a str,
     /// The tokens of the answer, and their text without the special ones at its end.
-    pub(super) sampled: &'a [i32],
-    pub(super) text: &'a str,
+    pub sampled: &'a [i32],
+    pub text: &'a str,
     /// What comes next.
-    pub(super) new: &'a [Message],
+    pub new: &'a [&'a RawValue],
 }
 
 /// How the conversation goes on from the tokens that there are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Tail {
-    pub(super) tokens: Vec<i32>,
+pub struct Tail {
+    pub tokens: Vec<i32>,
     /// The longer conversation as the template writes it.
-    pub(super) asked: String,
+    pub asked: String,
 }
 
 impl Place<'_> {
     /// With the answer in this form, or the reason why it cannot be proven.
-    pub(super) fn tail(&self, answer: &Message) -> Result<Result<Tail, &'static str>, EpisodeError> {
+    pub fn tail(&self, answer: &RawValue) -> Result<Result<Tail, &'static str>, EpisodeError> {
         let Some(closing) = self.closing() else {
             return Ok(Err("the template does not begin an answer as it asks for one"));
         };
         if !self.renderer.begins_apart(&closing) {
             return Ok(Err("the template ends an answer without a token of its own"));
         }
-        let longer: Vec<Message> = self.with(answer).into_iter().chain(self.new.iter().cloned()).collect();
+        let longer: Vec<&RawValue> = self.with(answer).into_iter().chain(self.new.iter().copied()).collect();
         let Ok(asked) = self.renderer.asked(&longer) else {
             return Ok(Err("the template refuses the longer conversation"));
         };
@@ -76,7 +77,7 @@ impl Place<'_> {
     }
 
     /// The rest of the longer rendering, from the end of the answer on.
-    fn behind_answer<'b>(&self, longer: &'b str, answer: &Message, closing: &str) -> Option<&'b str> {
+    fn behind_answer<'b>(&self, longer: &'b str, answer: &RawValue, closing: &str) -> Option<&'b str> {
         let rest = longer.strip_prefix(self.asked)?;
         let as_sampled = rest.strip_prefix(self.text).filter(|behind| behind.starts_with(closing));
         as_sampled.or_else(|| {
@@ -86,7 +87,7 @@ impl Place<'_> {
         })
     }
 
-    fn with(&self, answer: &Message) -> Vec<Message> {
-        self.before.iter().chain([answer]).cloned().collect()
+    fn with<'b>(&'b self, answer: &'b RawValue) -> Vec<&'b RawValue> {
+        self.before.iter().copied().chain([answer]).collect()
     }
 }

@@ -10,7 +10,7 @@ use super::multi_turn::MultiTurn;
 use super::opening::{Opening, content};
 use super::part::{Part, Whole};
 use super::record::Record;
-use super::render::Renderer;
+use super::render::{Renderer, refs};
 use super::said::{Said, call_id};
 use super::tail::{Place, Tail};
 use crate::episode::{Context, Data, EpisodeError, Trajectory};
@@ -194,8 +194,9 @@ impl<'a> Talk<'a> {
         new: &[Message],
     ) -> Result<(&'b Message, Result<Tail, &'static str>), EpisodeError> {
         let (_, sampled) = self.part.last_answer();
-        let (before, asked) = (&self.rendered, &self.asked);
-        let place = Place { renderer, before, asked, sampled, text: &said.text, new };
+        let (before, new) = (refs(&self.rendered), refs(new));
+        let place =
+            Place { renderer, before: &before, asked: &self.asked, sampled, text: &said.text, new: &new };
         let found = place.tail(&said.message)?;
         if found.is_err()
             && let Ok(tail) = place.tail(&said.plain_message)?
@@ -232,7 +233,7 @@ impl<'a> Talk<'a> {
 
 /// The conversation as the template writes it, and its tokens.
 fn fresh(renderer: &Renderer, messages: &[Message]) -> Result<(String, Vec<i32>), EpisodeError> {
-    let asked = renderer.asked(messages)?;
+    let asked = renderer.asked(&refs(messages))?;
     let tokens = renderer.encode(&asked)?;
     Ok((asked, tokens))
 }

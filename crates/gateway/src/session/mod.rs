@@ -1,0 +1,12 @@
+//! A session is one rollout while it is made: a tree of turns.
+//!
+//! [`memory`] recognises messages that are sent again, so that [`prepare`] finds the turn that a request goes on from.
+//! [`continuity`] says which tokens stand between that turn's answer and the next one. What was answered becomes a
+//! [`turn`] of the [`tree`].
+
+pub mod continuity;
+pub mod export;
+pub mod memory;
+pub mod prepare;
+pub mod tree;
+pub mod turn;
