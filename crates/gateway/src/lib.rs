@@ -13,3 +13,8 @@ pub mod dialect;
 pub mod parse;
 
 pub mod session;
+
+mod words;
+
+#[cfg(test)]
+mod testing;

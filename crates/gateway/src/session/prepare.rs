@@ -100,7 +100,7 @@ impl Finder<'_> {
         let sent = chat.messages.iter().map(|message| memory.know(message));
         let Some(follows) = &chat.follows else { return Ok(sent.collect()) };
         let sent: Vec<Arc<Known>> = sent.collect();
-        let named = follows.rsplit('-').next().and_then(|number| number.parse().ok()).map(TurnNo);
+        let named = turn_id(follows).and_then(|id| tree.by_id(id));
         let Some((no, turn)) = named.and_then(|no| Some((no, tree.get(no)?))) else {
             let message = format!("previous_response_id is {follows:?}, but this session has no such answer");
             return Err(Refusal::field("previous_response_id", message));
@@ -108,6 +108,11 @@ impl Finder<'_> {
         let before = tree.conversation(no).into_iter().chain([&turn.answer]).cloned();
         Ok(before.chain(sent).collect())
     }
+}
+
+/// The number of a turn in the name that an agent was told: `chatcmpl-SESSION-7` is 7, and so is `7`.
+pub fn turn_id(name: &str) -> Option<u32> {
+    name.rsplit('-').next()?.parse().ok()
 }
 
 /// Renders all of the conversation.

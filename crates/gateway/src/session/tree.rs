@@ -20,6 +20,7 @@ pub struct Tree {
     turns: Vec<Turn>,
     /// The turn whose answer a conversation ends with. Of several the latest.
     ends: HashMap<Standing, TurnNo>,
+    ids: HashMap<u32, TurnNo>,
     /// The turns that answered a question.
     questions: HashMap<u128, Vec<TurnNo>>,
 }
@@ -48,9 +49,14 @@ impl Tree {
     pub fn push(&mut self, turn: Turn) -> TurnNo {
         let no = number(self.turns.len());
         self.ends.insert(turn.standing, no);
+        self.ids.insert(turn.id, no);
         self.questions.entry(turn.question).or_default().push(no);
         self.turns.push(turn);
         no
+    }
+
+    pub fn by_id(&self, id: u32) -> Option<TurnNo> {
+        self.ids.get(&id).copied()
     }
 
     pub fn ended_at(&self, standing: Standing) -> Option<TurnNo> {

@@ -20,6 +20,8 @@ pub struct Prefix {
 
 #[derive(Clone, Debug)]
 pub struct Turn {
+    /// Given when it began, so that the agent can be told before it ended.
+    pub id: u32,
     /// The turn whose answer the conversation goes on from; `None` where it begins anew.
     pub follows: Option<TurnNo>,
     /// Why it does not go on from the tokens of the turn that it follows.

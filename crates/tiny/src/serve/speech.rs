@@ -4,7 +4,7 @@
 //! become a tool call. All that was told and the [rest](Speech::rest) are together the text that whoever does not
 //! stream is given ([`TinyEngine::text_of`](crate::engine::TinyEngine::text_of)).
 
-use rollyard_core::tokens::Tokenizer;
+use rollyard_core::tokens::{Spelling, Tokenizer, begun};
 use std::sync::Arc;
 
 /// Where a tool call begins.
@@ -12,15 +12,10 @@ pub(super) const CALL: &str = "<tool_call>";
 
 #[derive(Debug)]
 pub(super) struct Speech {
-    tokenizer: Arc<Tokenizer>,
+    spelling: Spelling,
     stops: Vec<String>,
     /// Whether the text may call tools.
     calls: bool,
-    tokens: Vec<u32>,
-    /// Tokens before this are all in `told` and `pending`; those from `context` on are decoded with the next ones, because
-    /// a token may read differently at the beginning of a text.
-    read: usize,
-    context: usize,
     /// Decoded, but not told.
     pending: String,
     told: String,
@@ -28,15 +23,14 @@ pub(super) struct Speech {
 
 impl Speech {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, stops: Vec<String>, calls: bool) -> Self {
-        let (tokens, pending, told) = (Vec::new(), String::new(), String::new());
-        Self { tokenizer, stops, calls, tokens, read: 0, context: 0, pending, told }
+        let (pending, told) = (String::new(), String::new());
+        Self { spelling: Spelling::new(tokenizer, true), stops, calls, pending, told }
     }
 
     /// One more token: what can be told now, which may be nothing.
     pub(super) fn push(&mut self, token: i32) -> String {
-        self.tokens.extend(u32::try_from(token).ok());
         let before = self.pending.len();
-        if let Some(text) = self.decode() {
+        if let Some(text) = self.spelling.push(token) {
             self.pending.push_str(&text);
         }
         let limit = self.limit(before);
@@ -61,18 +55,6 @@ impl Speech {
         &self.told
     }
 
-    /// The text of new tokens. `None` while they end within a character.
-    fn decode(&mut self) -> Option<String> {
-        let encoder = self.tokenizer.encoder();
-        let old = encoder.decode(self.tokens.get(self.context..self.read)?, true).ok()?;
-        let all = encoder.decode(self.tokens.get(self.context..)?, true).ok()?;
-        let new = all.strip_prefix(old.as_str()).filter(|new| !new.ends_with('\u{fffd}'))?;
-        let new = new.to_owned();
-        self.context = self.read;
-        self.read = self.tokens.len();
-        Some(new)
-    }
-
     /// How much of what is pending may be told, if `before` of it was there before the last token.
     fn limit(&self, before: usize) -> usize {
         let text = self.pending.as_str();
@@ -92,14 +74,6 @@ impl Speech {
         }
         limit
     }
-}
-
-/// Where the text's end may be the beginning of `mark`; its length if it is not.
-fn begun(text: &str, mark: &str) -> usize {
-    let begins =
-        mark.char_indices().rev().filter_map(|(len, _)| mark.get(..len)).filter(|begin| !begin.is_empty());
-    let longest = begins.into_iter().find(|begin| text.ends_with(begin));
-    longest.map_or(text.len(), |begin| text.len() - begin.len())
 }
 
 #[cfg(test)]
