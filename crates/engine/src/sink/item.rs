@@ -11,17 +11,17 @@ use crate::generate::Message;
 
 /// What only the writer knows of a sample.
 #[derive(Debug)]
-pub(crate) struct Label<'a, E> {
-    pub(crate) uid: &'a str,
-    pub(crate) instance_id: &'a str,
+pub struct Label<'a, E> {
+    pub uid: &'a str,
+    pub instance_id: &'a str,
     /// Where it comes from: what a replay balances by, and what the viewer calls its source.
-    pub(crate) env_name: Option<&'a str>,
+    pub env_name: Option<&'a str>,
     /// When it was made, in seconds since 1970.
-    pub(crate) timestamp: Option<f64>,
-    pub(crate) group_size: Option<usize>,
+    pub timestamp: Option<f64>,
+    pub group_size: Option<usize>,
     /// The pass over the data set.
-    pub(crate) epoch: Option<u32>,
-    pub(crate) extra_info: E,
+    pub epoch: Option<u32>,
+    pub extra_info: E,
 }
 
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ struct Item<'a, E> {
 }
 
 /// Appends the item's JSON, or says what in it JSON cannot carry.
-pub(crate) fn write<E: Serialize>(
+pub fn write<E: Serialize>(
     body: &mut Vec<u8>,
     label: Label<'_, E>,
     sample: &Sample,

@@ -3,7 +3,7 @@
 mod archive;
 mod dump;
 mod identity;
-pub(crate) mod item;
+pub mod item;
 mod yard;
 
 pub use archive::{Archive, ArchiveError, ArchiveSettings, Past};
