@@ -105,6 +105,8 @@ def _gconfig(gconfig: GenerationConfig) -> dict[str, Any]:
             "top_p",
             "top_k",
             "frequency_penalty",
+            "presence_penalty",
+            "json_schema",
         )
     }
     return fields | {"stop": stop, "stop_token_ids": list(gconfig.stop_token_ids)}

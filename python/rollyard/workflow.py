@@ -35,6 +35,9 @@ class GenerationConfig:
     stop_token_ids: Sequence[int] = field(default_factory=list)
     frequency_penalty: float = 0.0
     seed: int | None = None
+    presence_penalty: float = 0.0
+    json_schema: str | None = None
+    """The answer is JSON that this schema allows, which is given as text."""
 
     def new(self, **changes: Any) -> GenerationConfig:
         """The same with some fields changed."""

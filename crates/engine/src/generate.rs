@@ -26,8 +26,11 @@ pub struct GenerationConfig {
     /// All tokens, if left out.
     pub top_k: Option<u32>,
     pub frequency_penalty: f32,
+    pub presence_penalty: f32,
     pub stop: Vec<String>,
     pub stop_token_ids: Vec<i32>,
+    /// The answer is JSON that a schema, given as its text, allows; `{"type": "object"}` allows any object.
+    pub json_schema: Option<String>,
     /// For engines that can sample by a seed; the executor gives every episode its own.
     pub seed: Option<u64>,
 }
@@ -42,8 +45,10 @@ impl Default for GenerationConfig {
             top_p: 1.0,
             top_k: None,
             frequency_penalty: 0.0,
+            presence_penalty: 0.0,
             stop: Vec::new(),
             stop_token_ids: Vec::new(),
+            json_schema: None,
             seed: None,
         }
     }

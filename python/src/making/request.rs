@@ -74,10 +74,15 @@ fn generation_of(given: &Bound<'_, PyAny>) -> PyResult<GenerationConfig> {
         top_p: read!(top_p),
         top_k: field("top_k")?.map(|value| top_k_of(&value)).transpose()?.flatten(),
         frequency_penalty: read!(frequency_penalty),
+        presence_penalty: read!(presence_penalty),
         stop: field("stop")?.map(|value| stop_of(&value)).transpose()?.unwrap_or_default(),
         stop_token_ids: match field("stop_token_ids")? {
             Some(ids) => ints("stop_token_ids", &ids)?,
             None => Vec::new(),
+        },
+        json_schema: match field("json_schema")? {
+            Some(schema) => Some(schema.extract().map_err(|error| wrong("json_schema", &schema, &error))?),
+            None => None,
         },
         seed: match field("seed")? {
             Some(seed) => Some(seed.extract().map_err(|error| wrong("seed", &seed, &error))?),

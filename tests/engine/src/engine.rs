@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
 
 use crate::settings::Settings;
@@ -16,7 +16,8 @@ pub(crate) struct Engine {
     aborted: Mutex<Aborted>,
     paused: watch::Sender<bool>,
     /// For so many generations at once as `at_once_max` says.
-    pub(crate) places: Semaphore,
+    pub(crate) places: Arc<Semaphore>,
+    recorded: Mutex<Vec<Vec<i32>>>,
     requests: AtomicU64,
     in_flight: AtomicU64,
     max_in_flight: AtomicU64,
@@ -54,11 +55,12 @@ pub(crate) enum Plan {
 impl Engine {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            places: Semaphore::new(if settings.at_once_max == 0 {
+            places: Arc::new(Semaphore::new(if settings.at_once_max == 0 {
                 Semaphore::MAX_PERMITS
             } else {
                 settings.at_once_max
-            }),
+            })),
+            recorded: Mutex::default(),
             settings: Mutex::new(settings),
             aborts: watch::Sender::new(0),
             aborted: Mutex::default(),
@@ -104,19 +106,37 @@ impl Engine {
         if !settings.raw_answers.is_empty() {
             return Plan::Raw(settings.raw_answers.remove(0));
         }
+        // A long script is not copied for every line of it.
+        let mut script = std::mem::take(&mut settings.token_answers);
         let mut mine = settings.clone();
+        if !script.is_empty() {
+            mine.token_answers = vec![script.remove(0)];
+        }
+        settings.token_answers = script;
         if !settings.abort_next.is_empty() {
             mine.abort_after = Some(settings.abort_next.remove(0));
         }
         Plan::Generate(mine)
     }
 
+    /// If that is wanted.
+    pub(crate) fn record(&self, settings: &Settings, prompt: &[i32]) {
+        if settings.records {
+            self.recorded.lock().unwrap_or_else(PoisonError::into_inner).push(prompt.to_vec());
+        }
+    }
+
+    /// All prompts in token ids, in the order in which they came.
+    pub(crate) fn recorded(&self) -> Vec<Vec<i32>> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Counts a generation until the guard is dropped.
-    pub(crate) fn begin(&self) -> UnderWay<'_> {
+    pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
         self.requests.fetch_add(1, Ordering::SeqCst);
         let in_flight = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         self.max_in_flight.fetch_max(in_flight, Ordering::SeqCst);
-        UnderWay { engine: self, answered: false }
+        UnderWay { engine: Arc::clone(self), answered: false }
     }
 
     pub(crate) fn abort_all(&self) {
@@ -165,18 +185,18 @@ impl Engine {
 }
 
 #[derive(Debug)]
-pub(crate) struct UnderWay<'a> {
-    engine: &'a Engine,
+pub(crate) struct UnderWay {
+    engine: Arc<Engine>,
     answered: bool,
 }
 
-impl UnderWay<'_> {
+impl UnderWay {
     pub(crate) fn answered(mut self) {
         self.answered = true;
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for UnderWay {
     fn drop(&mut self) {
         self.engine.in_flight.fetch_sub(1, Ordering::SeqCst);
         if !self.answered {

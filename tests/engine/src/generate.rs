@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::engine::Engine;
@@ -50,13 +51,32 @@ pub(crate) async fn generate(engine: &Engine, settings: &Settings, question: Que
         generation.tokens.truncate(given);
         generation.end = End::Abort;
     }
-    if generation.end == End::Abort && settings.version_grows_with_aborts {
-        engine.settings().version += 1;
-    }
+    ended(engine, settings, generation.end, generation.tokens.len());
     generation
 }
 
-fn sample(settings: &Settings, question: Question<'_>) -> Generation {
+/// What an end brings about, after so many tokens.
+pub(crate) fn ended(engine: &Engine, settings: &Settings, end: End, given: usize) {
+    if end != End::Abort {
+        return;
+    }
+    if settings.version_grows_with_aborts {
+        engine.settings().version += 1;
+    }
+    keep_script(engine, settings, given);
+}
+
+/// An interrupted generation is gone on with by the next one.
+pub(crate) fn keep_script(engine: &Engine, settings: &Settings, given: usize) {
+    if let Some(rest) = settings.token_answers.first().and_then(|script| script.get(given..)) {
+        engine.settings().token_answers.insert(0, rest.to_vec());
+    }
+}
+
+pub(crate) fn sample(settings: &Settings, question: Question<'_>) -> Generation {
+    if let Some(script) = settings.token_answers.first() {
+        return follow_script(settings, script, question.max);
+    }
     let mut sequence = Sequence::new(question.prompt, question.seed);
     let mut tokens = Vec::with_capacity(question.max as usize);
     let mut end = End::Length;
@@ -78,6 +98,17 @@ fn sample(settings: &Settings, question: Question<'_>) -> Generation {
     Generation { tokens, end, version: settings.version }
 }
 
+fn follow_script(settings: &Settings, script: &[i32], max: u32) -> Generation {
+    let most = settings.abort_after.map_or(max, |after| after.min(max)) as usize;
+    let tokens: Vec<i32> = script.iter().copied().take(most).collect();
+    let end = match tokens.len() {
+        all if all == script.len() => End::Stop,
+        len if len == max as usize => End::Length,
+        _ => End::Abort,
+    };
+    Generation { tokens, end, version: settings.version }
+}
+
 /// Lets the time pass that the tokens take. If they are aborted, says how many there were by then.
 async fn wait(engine: &Engine, settings: &Settings, rid: &str, tokens: usize) -> Option<usize> {
     let per_token = settings.latency_ms_per_token;
@@ -94,19 +125,21 @@ async fn wait(engine: &Engine, settings: &Settings, rid: &str, tokens: usize) ->
         }
         sleep_until(done).await;
     };
-    let aborted = async {
-        while !engine.is_aborted(rid, since) {
-            if aborts.changed().await.is_err() {
-                pending::<()>().await;
-            }
-        }
-    };
     tokio::select! {
         () = passes => None,
-        () = aborted => {
+        () = aborted(engine, rid, since, &mut aborts) => {
             let passed = Instant::now().saturating_duration_since(began).as_secs_f64() * 1000.0;
             let given = if per_token > 0.0 { (passed / per_token) as usize } else { 0 };
             Some(given.min(tokens))
+        }
+    }
+}
+
+/// Waits until a request is aborted that began when `since` calls to abort had been made.
+pub(crate) async fn aborted(engine: &Engine, rid: &str, since: u64, aborts: &mut watch::Receiver<u64>) {
+    while !engine.is_aborted(rid, since) {
+        if aborts.changed().await.is_err() {
+            pending::<()>().await;
         }
     }
 }

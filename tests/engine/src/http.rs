@@ -1,13 +1,25 @@
 //! Answers as hyper sends them.
 
 use bytes::Bytes;
-use http_body_util::Full;
+use futures_util::stream::BoxStream;
+use http_body_util::{Either, Full, StreamBody};
+use hyper::body::Frame;
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use std::io;
 
 /// `None` closes the connection.
-pub(crate) type Answer = Option<Response<Full<Bytes>>>;
+pub(crate) type Answer = Option<Response<Body>>;
+
+/// At once, or event by event; an error in between closes the connection.
+pub(crate) type Body = Either<Full<Bytes>, StreamBody<BoxStream<'static, io::Result<Frame<Bytes>>>>>;
+
+pub(crate) fn events(events: BoxStream<'static, io::Result<Frame<Bytes>>>) -> Answer {
+    let mut answer = Response::new(Either::Right(StreamBody::new(events)));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    Some(answer)
+}
 
 pub(crate) fn json(value: &impl Serialize) -> Answer {
     match serde_json::to_vec(value) {
@@ -46,7 +58,7 @@ fn error_body(reason: &str) -> Bytes {
 }
 
 fn with_status(status: StatusCode, body: Bytes) -> Answer {
-    let mut answer = Response::new(Full::new(body));
+    let mut answer = Response::new(Either::Left(Full::new(body)));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Some(answer)

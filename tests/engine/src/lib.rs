@@ -10,6 +10,7 @@ mod settings;
 
 mod engine;
 mod generate;
+mod stream;
 
 mod chat;
 mod control;

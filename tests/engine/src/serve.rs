@@ -1,11 +1,11 @@
 //! Listens, and finds out what is asked.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use serde_json::json;
@@ -19,6 +19,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::engine::{Counters, Engine, Plan};
 use crate::http::{self, Answer};
 use crate::settings::{Dialects, Settings};
+use crate::stream::Held;
 use crate::{chat, control, sglang, vllm};
 
 /// A running engine; dropped, it stops listening and closes every connection.
@@ -60,6 +61,11 @@ impl TestEngine {
         change(&mut self.engine.settings());
     }
 
+    /// The prompts of all generations in token ids since `records` was set, in the order in which they came.
+    pub fn recorded(&self) -> Vec<Vec<i32>> {
+        self.engine.recorded()
+    }
+
     pub fn settings(&self) -> Settings {
         self.engine.settings().clone()
     }
@@ -99,7 +105,7 @@ async fn connection(stream: TcpStream, engine: Arc<Engine>) {
         http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(engine: &Engine, request: Request<Incoming>) -> Option<Response<Full<Bytes>>> {
+async fn respond(engine: &Arc<Engine>, request: Request<Incoming>) -> Answer {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.ok()?.to_bytes();
     let path = parts.uri.path();
@@ -107,6 +113,7 @@ async fn respond(engine: &Engine, request: Request<Incoming>) -> Option<Response
         "/generate" | "/v1/completions" | "/v1/chat/completions" => generation(engine, path, &body).await,
         "/control" if parts.method == Method::POST => control::change(engine, &body),
         "/control" => control::show(engine),
+        "/recorded" => http::json(&engine.recorded()),
         _ => {
             let latency = Duration::from_millis(engine.settings().health_latency_ms);
             if path == "/health" && !latency.is_zero() {
@@ -117,26 +124,29 @@ async fn respond(engine: &Engine, request: Request<Incoming>) -> Option<Response
     }
 }
 
-async fn generation(engine: &Engine, path: &str, body: &Bytes) -> Answer {
+async fn generation(engine: &Arc<Engine>, path: &str, body: &Bytes) -> Answer {
     let dialects = engine.settings().dialects;
     if path == "/generate" && !dialects.speaks(Dialects::Sglang) {
         return http::not_found();
     }
     let under_way = engine.begin();
     engine.wait_while_paused().await;
-    let place = engine.places.acquire().await.ok()?;
+    let place = Arc::clone(&engine.places).acquire_owned().await.ok()?;
+    let mut held = Some(Held { under_way, place });
     let answer = match engine.plan(body) {
         Plan::Fail { status, retry_after } => http::status(status, retry_after.as_deref()),
         Plan::Disconnect => None,
         Plan::Raw(body) => http::raw(body),
         Plan::Generate(settings) => match path {
-            "/generate" => sglang::answer(engine, &settings, body).await,
-            "/v1/completions" => vllm::answer(engine, &settings, body).await,
+            "/generate" => sglang::answer(engine, settings, body, &mut held).await,
+            "/v1/completions" => vllm::answer(engine, settings, body, &mut held).await,
             _ => chat::answer(engine, &settings, body).await,
         },
     };
-    drop(place);
-    under_way.answered();
+    // A stream has taken it, and holds it until its end.
+    if let Some(held) = held {
+        held.answered();
+    }
     answer
 }
 

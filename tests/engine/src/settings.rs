@@ -43,6 +43,15 @@ pub struct Settings {
     pub abort_after: Option<u32>,
 
     pub gives_token_ids: bool,
+    /// SGLang's streams have only what is new in each event, as newer servers can.
+    pub streams_what_is_new: bool,
+    /// A stream has an event for so many tokens.
+    pub stream_interval: usize,
+    /// The next streams break off after so many tokens, one number for each.
+    pub break_next: Vec<u32>,
+    /// New weights in the middle of each stream, after so many tokens of it.
+    pub version_grows_after: Option<u32>,
+
     /// As words in the place of tokens, as older servers did.
     pub gives_token_ids_as_words: bool,
     pub gives_logprobs: bool,
@@ -54,6 +63,11 @@ pub struct Settings {
 
     /// The assistant's first, second, … message: a text, or a message as an object.
     pub answers: Vec<Value>,
+    /// What the next generations in token ids sample, one list for each, instead of what the model would. What an
+    /// interruption leaves of a list is sampled next.
+    pub token_answers: Vec<Vec<i32>>,
+    /// `GET /recorded` has the prompts of all generations in token ids.
+    pub records: bool,
 }
 
 impl Default for Settings {
@@ -80,12 +94,18 @@ impl Default for Settings {
             abort_next: Vec::new(),
             abort_after: None,
             gives_token_ids: true,
+            streams_what_is_new: false,
+            stream_interval: 1,
+            break_next: Vec::new(),
+            version_grows_after: None,
             gives_token_ids_as_words: true,
             gives_logprobs: true,
             gives_version: true,
             can_abort: true,
             can_abort_without_pause: true,
             answers: Vec::new(),
+            token_answers: Vec::new(),
+            records: false,
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 use crate::engine::Engine;
-use crate::generate::{Generation, Question, generate};
+use crate::generate::{End, Generation, Question, generate};
 use crate::http::{Answer, bad_request, json};
 use crate::model::logprob;
 use crate::settings::{Dialects, Settings};
+use crate::stream::{self, Held, SoFar};
 
 #[derive(Deserialize)]
 struct Asked {
@@ -26,6 +28,8 @@ struct Asked {
     return_token_ids: bool,
     #[serde(default)]
     return_tokens_as_token_ids: bool,
+    #[serde(default)]
+    stream: bool,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +55,7 @@ struct Said<'a> {
 struct Choice<'a> {
     index: u32,
     text: &'static str,
-    finish_reason: &'static str,
+    finish_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_ids: Option<&'a [i32]>,
     logprobs: Option<Logprobs>,
@@ -63,7 +67,12 @@ struct Logprobs {
     token_logprobs: Vec<f32>,
 }
 
-pub(crate) async fn answer(engine: &Engine, settings: &Settings, body: &Bytes) -> Answer {
+pub(crate) async fn answer(
+    engine: &Arc<Engine>,
+    settings: Settings,
+    body: &Bytes,
+    held: &mut Option<Held>,
+) -> Answer {
     let asked: Asked = match serde_json::from_slice(body) {
         Ok(asked) => asked,
         Err(error) => return bad_request(&error.to_string()),
@@ -72,6 +81,7 @@ pub(crate) async fn answer(engine: &Engine, settings: &Settings, body: &Bytes) -
         Prompt::Ids(ids) => ids,
         Prompt::Text(text) => text.bytes().map(i32::from).collect(),
     };
+    engine.record(&settings, &prompt);
     let question = Question {
         rid: &asked.request_id,
         prompt: &prompt,
@@ -80,20 +90,53 @@ pub(crate) async fn answer(engine: &Engine, settings: &Settings, body: &Bytes) -
         min: asked.min_tokens,
         stop_token_ids: &asked.stop_token_ids,
     };
-    let Generation { tokens, end, version } = generate(engine, settings, question).await;
     let speaks_ids = settings.dialects.speaks(Dialects::Vllm);
-    let as_words = speaks_ids && asked.return_tokens_as_token_ids && settings.gives_token_ids_as_words;
-    let word = |token: &i32| if as_words { format!("token_id:{token}") } else { format!(" w{token}") };
-    let logprobs = asked.logprobs.filter(|_| settings.gives_logprobs).map(|_| Logprobs {
-        tokens: tokens.iter().map(word).collect(),
-        token_logprobs: tokens.iter().map(|token| logprob(*token, version)).collect(),
-    });
-    let with_ids = speaks_ids && asked.return_token_ids && settings.gives_token_ids;
-    let token_ids = with_ids.then_some(tokens.as_slice());
-    json(&Said {
-        id: &asked.request_id,
-        object: "text_completion",
-        model: &settings.model,
-        choices: [Choice { index: 0, text: "", finish_reason: end.name(), token_ids, logprobs }],
-    })
+    let words = Words {
+        as_ids: speaks_ids && asked.return_token_ids && settings.gives_token_ids,
+        as_words: speaks_ids && asked.return_tokens_as_token_ids && settings.gives_token_ids_as_words,
+        with_logprobs: asked.logprobs.is_some() && settings.gives_logprobs,
+    };
+    if asked.stream {
+        let rid = asked.request_id.clone();
+        let tell = move |settings: &Settings, so_far: SoFar<'_>| {
+            serde_json::to_vec(&words.said(settings, &rid, so_far)).unwrap_or_default()
+        };
+        return stream::answer(engine, settings, held.take(), question, Box::new(tell));
+    }
+    let Generation { tokens, end, version } = generate(engine, &settings, question).await;
+    let logprobs: Vec<f32> = tokens.iter().map(|token| logprob(*token, version)).collect();
+    let so_far = SoFar { tokens: &tokens, logprobs: &logprobs, told: 0, version, end: Some(end) };
+    json(&words.said(&settings, &asked.request_id, so_far))
+}
+
+/// What a client is told of tokens.
+#[derive(Clone, Copy)]
+struct Words {
+    as_ids: bool,
+    as_words: bool,
+    with_logprobs: bool,
+}
+
+impl Words {
+    /// What is new.
+    fn said<'a>(self, settings: &'a Settings, rid: &'a str, so_far: SoFar<'a>) -> Said<'a> {
+        let SoFar { tokens, logprobs, told, end, .. } = so_far;
+        let (tokens, logprobs) = (tokens.get(told..), logprobs.get(told..));
+        let (tokens, logprobs) = (tokens.unwrap_or_default(), logprobs.unwrap_or_default());
+        let word = |token: &i32| match self.as_words {
+            true => format!("token_id:{token}"),
+            false => format!(" w{token}"),
+        };
+        let logprobs = self.with_logprobs.then(|| Logprobs {
+            tokens: tokens.iter().map(word).collect(),
+            token_logprobs: logprobs.to_vec(),
+        });
+        let token_ids = self.as_ids.then_some(tokens);
+        Said {
+            id: rid,
+            object: "text_completion",
+            model: &settings.model,
+            choices: [Choice { index: 0, text: "", finish_reason: end.map(End::name), token_ids, logprobs }],
+        }
+    }
 }

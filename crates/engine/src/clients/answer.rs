@@ -58,7 +58,15 @@ impl End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
     Bad(String),
-    NotExact { what: &'static str, hint: &'static str },
+    NotExact {
+        what: &'static str,
+        hint: &'static str,
+    },
+    /// The engine says that it failed, or that the request is at fault.
+    Refused {
+        status: u16,
+        message: String,
+    },
 }
 
 impl Flaw {
@@ -67,6 +75,7 @@ impl Flaw {
         match self {
             Self::Bad(reason) => EngineError::BadAnswer { reason, url },
             Self::NotExact { what, hint } => EngineError::NotExact { what, hint, url },
+            Self::Refused { status, message } => EngineError::Refused { status, message, url },
         }
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::cancel::Canceller;
+use super::cancel::{Canceller, Guard};
 use super::config::{Dialect, EngineConfig};
 use super::fleet::{Choice, Fleet};
 use super::gate::Gate;
-use super::http::{Failure, Http};
-use super::server::Server;
+use super::http::{Answer, Failure, Http, Wire};
+use super::server::{Lease, Server};
 use super::version::CurrentVersion;
 use crate::generate::EngineError;
 
@@ -37,17 +37,17 @@ pub(super) enum Call {
     Models,
 }
 
-/// What came back, and what was known when it was asked for.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) bytes: Bytes,
+/// Who was asked, and what was known then.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
     /// Pinned before the request was sent.
     pub(super) version: i32,
     server: Arc<Server>,
+    index: usize,
     call: Call,
 }
 
-impl Reply {
+impl Origin {
     pub(super) fn url(&self) -> &str {
         match self.call {
             Call::Tokens => self.server.tokens.as_str(),
@@ -61,6 +61,77 @@ impl Reply {
         let error = flaw.at(self.url());
         self.server.failed(&error, None);
         error
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) bytes: Bytes,
+    pub(super) origin: Origin,
+}
+
+/// An answer that has begun. Dropped before its end, it is aborted on the server.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) answer: Answer,
+    pub(super) origin: Origin,
+    under_way: UnderWay,
+}
+
+/// Counts a request as under way, and aborts it unless it was answered.
+#[derive(Debug)]
+struct UnderWay {
+    guard: Option<Guard>,
+    _lease: Lease,
+}
+
+impl UnderWay {
+    /// After a timeout the server still computes, and is told to stop.
+    fn ended(mut self, error: Option<&EngineError>) {
+        if !matches!(error, Some(EngineError::Timeout { .. }))
+            && let Some(guard) = &mut self.guard
+        {
+            guard.answered();
+        }
+    }
+}
+
+impl Open {
+    /// The answer came to its end, or the connection did.
+    pub(super) fn ended(self, error: Option<&EngineError>) -> Origin {
+        if error.is_none() {
+            self.origin.server.succeeded();
+        }
+        self.under_way.ended(error);
+        self.origin
+    }
+
+    pub(super) async fn whole(self) -> Result<Reply, (EngineError, Origin)> {
+        let Self { answer, origin, under_way } = self;
+        let bytes = answer.whole().await;
+        under_way.ended(bytes.as_ref().err());
+        match bytes {
+            Ok(bytes) => {
+                origin.server.succeeded();
+                Ok(Reply { bytes, origin })
+            }
+            Err(error) => Err((error, origin)),
+        }
+    }
+}
+
+/// How often a request failed, and where it did last.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    failed: u32,
+    failed_at: Option<usize>,
+}
+
+impl Attempts {
+    /// There was an answer, or a part of one.
+    pub(super) fn progressed(&mut self) {
+        self.failed = 0;
     }
 }
 
@@ -109,8 +180,70 @@ impl Line {
         session: Option<&str>,
         question: impl Fn(&str) -> Vec<u8>,
     ) -> Result<Reply, EngineError> {
-        let mut failed_at = None;
-        let mut failed = 0;
+        let mut attempts = Attempts::default();
+        loop {
+            let open = self.open(call, Wire::Whole, names, session, &mut attempts, &question).await?;
+            match open.whole().await {
+                Ok(reply) => return Ok(reply),
+                Err((error, origin)) => self.failed(&mut attempts, &origin, error.into()).await?,
+            }
+        }
+    }
+
+    /// Asks until an answer begins.
+    pub(super) async fn open(
+        &self,
+        call: Call,
+        wire: Wire,
+        names: &mut Names,
+        session: Option<&str>,
+        attempts: &mut Attempts,
+        question: impl Fn(&str) -> Vec<u8>,
+    ) -> Result<Open, EngineError> {
+        loop {
+            let (server, index, lease) = self.place(session, attempts.failed_at).await?;
+            let name = names.next();
+            let body = question(&name);
+            let origin = Origin { version: self.version.get(), server: Arc::clone(&server), index, call };
+            let is_told = call == Call::Tokens && self.dialect == Dialect::Sglang;
+            let guard = is_told.then(|| self.canceller.guard(server, name));
+            let under_way = UnderWay { guard, _lease: lease };
+            match self.send(&origin, body, wire).await {
+                Ok(answer) => return Ok(Open { answer, origin, under_way }),
+                Err(failure) => {
+                    under_way.ended(Some(&failure.error));
+                    self.failed(attempts, &origin, failure).await?;
+                }
+            }
+        }
+    }
+
+    /// Counts a failure and waits before the next attempt, or gives up where that cannot help.
+    pub(super) async fn failed(
+        &self,
+        attempts: &mut Attempts,
+        origin: &Origin,
+        failure: Failure,
+    ) -> Result<(), EngineError> {
+        let Failure { error, retry_after } = failure;
+        origin.server.failed(&error, retry_after);
+        attempts.failed += 1;
+        attempts.failed_at = Some(origin.index);
+        if attempts.failed >= self.attempts || !error.may_pass() {
+            return Err(error);
+        }
+        let wait = self.before_next(attempts.failed, retry_after);
+        tracing::debug!(%error, ?wait, attempts.failed, "an engine is asked again");
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    /// A server to ask, which is counted as asked. Waits while paused.
+    async fn place(
+        &self,
+        session: Option<&str>,
+        mut failed_at: Option<usize>,
+    ) -> Result<(Arc<Server>, usize, Lease), EngineError> {
         loop {
             self.gate.passed().await;
             let Some(Choice { server, index, trial }) = self.fleet.choose(session, failed_at) else {
@@ -127,30 +260,9 @@ impl Line {
             // Counted before the gate is looked at again: a pause either finds this request under way, or
             // this request finds the gate closed.
             let lease = server.lease();
-            if !self.gate.is_open() {
-                continue;
+            if self.gate.is_open() {
+                return Ok((server, index, lease));
             }
-            let name = names.next();
-            let body = question(&name);
-            let version = self.version.get();
-            let answer = self.send(call, &server, name, body).await;
-            drop(lease);
-            let Failure { error, retry_after } = match answer {
-                Ok(bytes) => {
-                    server.succeeded();
-                    return Ok(Reply { bytes, version, server, call });
-                }
-                Err(failure) => failure,
-            };
-            server.failed(&error, retry_after);
-            failed += 1;
-            if failed >= self.attempts || !error.may_pass() {
-                return Err(error);
-            }
-            let wait = self.before_next(failed, retry_after);
-            tracing::debug!(%error, ?wait, failed, "an engine is asked again");
-            tokio::time::sleep(wait).await;
-            failed_at = Some(index);
         }
     }
 
@@ -161,27 +273,13 @@ impl Line {
         retry_after.filter(|_| is_alone).map_or(wait, |told| told.max(wait))
     }
 
-    async fn send(
-        &self,
-        call: Call,
-        server: &Arc<Server>,
-        name: String,
-        body: Vec<u8>,
-    ) -> Result<Bytes, Failure> {
+    async fn send(&self, origin: &Origin, body: Vec<u8>, wire: Wire) -> Result<Answer, Failure> {
+        let server = &origin.server;
         server.count_request();
-        match call {
-            Call::Models => self.http.ask(Method::GET, &server.path("v1/models")?, "", Duration::MAX).await,
-            Call::Chat => self.http.post(&server.chat, body).await,
-            Call::Tokens if self.dialect == Dialect::Sglang => {
-                let guard = self.canceller.guard(Arc::clone(server), name);
-                let answer = self.http.post(&server.tokens, body).await;
-                // After a timeout the server still computes, and is told to stop as well.
-                if !matches!(&answer, Err(Failure { error: EngineError::Timeout { .. }, .. })) {
-                    guard.answered();
-                }
-                answer
-            }
-            Call::Tokens => self.http.post(&server.tokens, body).await,
+        match origin.call {
+            Call::Models => self.http.open(Method::GET, &server.path("v1/models")?, body, wire).await,
+            Call::Chat => self.http.open(Method::POST, &server.chat, body, wire).await,
+            Call::Tokens => self.http.open(Method::POST, &server.tokens, body, wire).await,
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn answered(mut self) {
+    pub(super) fn answered(&mut self) {
         self.request = None;
     }
 }

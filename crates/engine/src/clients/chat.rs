@@ -28,9 +28,9 @@ impl HttpEngine {
         loop {
             let reply = self.line.ask(Call::Chat, &mut names, session, question).await?;
             let Said { message, text, end, version } =
-                openai::answer(&reply.bytes).map_err(|flaw| reply.refuse(flaw))?;
+                openai::answer(&reply.bytes).map_err(|flaw| reply.origin.refuse(flaw))?;
             let End::Done(stop_reason) = end else {
-                self.wait_out(&mut stalls, &reply).await?;
+                self.wait_out(&mut stalls, &reply.origin).await?;
                 continue;
             };
             let latency = began.elapsed();
@@ -38,7 +38,7 @@ impl HttpEngine {
                 input_tokens: Vec::new(),
                 output_tokens: Vec::new(),
                 output_logprobs: Vec::new(),
-                segments: vec![Segment { tokens: 0, version: version.unwrap_or(reply.version) }],
+                segments: vec![Segment { tokens: 0, version: version.unwrap_or(reply.origin.version) }],
                 text,
                 message: Some(message),
                 stop_reason,

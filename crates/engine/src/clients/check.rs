@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::answer::Flaw;
 use super::ask::Call;
 use super::config::{Dialect, EngineConfig};
-use super::http::Failure;
+use super::http::{Failure, Wire};
 use super::server::Server;
 use super::{HttpEngine, openai, read_answer, sglang, vllm};
 use crate::generate::{EngineError, GenerationConfig};
@@ -101,13 +101,13 @@ impl HttpEngine {
     async fn try_tokens(&self, model: &str) -> Result<Seen, EngineError> {
         let gconfig = GenerationConfig { max_new_tokens: TOKENS, ..GenerationConfig::default() };
         let question = |rid: &str| match self.config.dialect {
-            Dialect::Sglang => sglang::question(rid, &PROMPT, &gconfig),
-            Dialect::Vllm | Dialect::Openai => vllm::question(rid, model, &PROMPT, 0, &gconfig),
+            Dialect::Sglang => sglang::question(rid, &PROMPT, &gconfig, Wire::Whole),
+            Dialect::Vllm | Dialect::Openai => vllm::question(rid, model, &PROMPT, 0, &gconfig, Wire::Whole),
         };
         let mut names = self.name_request(String::new());
         let reply = self.line.ask(Call::Tokens, &mut names, None, question).await?;
-        let loose =
-            read_answer(self.config.dialect, &reply.bytes, false).map_err(|flaw| reply.refuse(flaw))?;
+        let loose = read_answer(self.config.dialect, &reply.bytes, false)
+            .map_err(|flaw| reply.origin.refuse(flaw))?;
         let mut seen = Seen { version: loose.version, ..Seen::default() };
         match read_answer(self.config.dialect, &reply.bytes, true) {
             Ok(piece) => {
@@ -128,7 +128,7 @@ impl HttpEngine {
         let mut names = self.name_request(String::new());
         let question = |_: &str| openai::question(model, &messages, None, &gconfig);
         let reply = self.line.ask(Call::Chat, &mut names, None, question).await?;
-        let said = openai::answer(&reply.bytes).map_err(|flaw| reply.refuse(flaw))?;
+        let said = openai::answer(&reply.bytes).map_err(|flaw| reply.origin.refuse(flaw))?;
         Ok(Seen { version: said.version, ..Seen::default() })
     }
 

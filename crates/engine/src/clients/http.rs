@@ -4,8 +4,9 @@
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Method, Url};
+use reqwest::{Client, Method, Response, Url};
 use std::time::Duration;
+use tokio::time::timeout;
 
 use super::config::EngineConfig;
 use crate::generate::EngineError;
@@ -18,6 +19,23 @@ const RETRY_AFTER_MOST: Duration = Duration::from_secs(600);
 pub(super) struct Http {
     client: Client,
     timeout: Duration,
+}
+
+/// How an answer is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    /// At once, in time.
+    Whole,
+    /// As it comes about: it may take as long as it likes, but each part of it comes in time.
+    Stream,
+}
+
+/// An answer that has begun.
+#[derive(Debug)]
+pub(super) struct Answer {
+    response: Response,
+    url: Url,
+    within: Duration,
 }
 
 /// An error, and when the server said that it will be well again.
@@ -44,7 +62,18 @@ impl Http {
     }
 
     pub(super) async fn post(&self, url: &Url, body: Vec<u8>) -> Result<Bytes, Failure> {
-        self.send(Method::POST, url, body, self.timeout).await
+        Ok(self.open(Method::POST, url, body, Wire::Whole).await?.whole().await?)
+    }
+
+    /// Sends it and waits until an answer begins.
+    pub(super) async fn open(
+        &self,
+        method: Method,
+        url: &Url,
+        body: Vec<u8>,
+        wire: Wire,
+    ) -> Result<Answer, Failure> {
+        self.send(method, url, body, self.timeout, wire).await
     }
 
     /// A small question that is answered at once, or not at all.
@@ -55,7 +84,9 @@ impl Http {
         body: &'static str,
         within: Duration,
     ) -> Result<Bytes, Failure> {
-        self.send(method, url, body.as_bytes().to_vec(), within.min(self.timeout)).await
+        let body = body.as_bytes().to_vec();
+        let answer = self.send(method, url, body, within.min(self.timeout), Wire::Whole).await?;
+        Ok(answer.whole().await?)
     }
 
     async fn send(
@@ -64,18 +95,28 @@ impl Http {
         url: &Url,
         body: Vec<u8>,
         within: Duration,
-    ) -> Result<Bytes, Failure> {
-        let mut request = self.client.request(method, url.clone()).timeout(within);
+        wire: Wire,
+    ) -> Result<Answer, Failure> {
+        let mut request = self.client.request(method, url.clone());
+        if wire == Wire::Whole {
+            request = request.timeout(within);
+        }
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(body);
         }
-        let answer = request.send().await.map_err(|error| failed(&error, url, within))?;
-        let status = answer.status();
-        let retry_after = answer.headers().get(RETRY_AFTER).and_then(seconds);
-        let bytes = answer.bytes().await.map_err(|error| failed(&error, url, within))?;
+        let sent = request.send();
+        let sent = match wire {
+            Wire::Whole => sent.await,
+            Wire::Stream => timeout(within, sent).await.map_err(|_| timed_out(url, within))?,
+        };
+        let response = sent.map_err(|error| failed(&error, url, within))?;
+        let status = response.status();
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(seconds);
+        let answer = Answer { response, url: url.clone(), within };
         if status.is_success() {
-            return Ok(bytes);
+            return Ok(answer);
         }
+        let bytes = answer.whole().await?;
         let error = EngineError::Refused {
             status: status.as_u16(),
             message: beginning(&bytes),
@@ -85,12 +126,36 @@ impl Http {
     }
 }
 
-fn failed(error: &reqwest::Error, url: &Url, within: Duration) -> EngineError {
-    let url = url.to_string();
-    if error.is_timeout() && !error.is_connect() {
-        return EngineError::Timeout { secs: within.as_secs_f64(), url };
+impl Answer {
+    /// Comes event by event.
+    pub(super) fn is_stream(&self) -> bool {
+        let kind = self.response.headers().get(CONTENT_TYPE);
+        kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
     }
-    EngineError::Unreachable { reason: cause(error), url }
+
+    pub(super) async fn whole(self) -> Result<Bytes, EngineError> {
+        let Self { response, url, within } = self;
+        let bytes = timeout(within, response.bytes()).await.map_err(|_| timed_out(&url, within))?;
+        bytes.map_err(|error| failed(&error, &url, within))
+    }
+
+    /// What comes next; `None` behind the last.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, EngineError> {
+        let bytes = timeout(self.within, self.response.chunk()).await;
+        let bytes = bytes.map_err(|_| timed_out(&self.url, self.within))?;
+        bytes.map_err(|error| failed(&error, &self.url, self.within))
+    }
+}
+
+fn timed_out(url: &Url, within: Duration) -> EngineError {
+    EngineError::Timeout { secs: within.as_secs_f64(), url: url.to_string() }
+}
+
+fn failed(error: &reqwest::Error, url: &Url, within: Duration) -> EngineError {
+    if error.is_timeout() && !error.is_connect() {
+        return timed_out(url, within);
+    }
+    EngineError::Unreachable { reason: cause(error), url: url.to_string() }
 }
 
 /// The form in seconds. The form with a date is not used by engines.

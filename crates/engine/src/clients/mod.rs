@@ -1,7 +1,7 @@
 //! Engines that are asked over HTTP: SGLang, vLLM, and whatever speaks OpenAI's chat completions.
 //!
 //! [`HttpEngine`] is all of them; the dialect says how they are spoken to. A request goes through [`tokens`]
-//! or [`chat`], which put an answer together; [`ask`] gets each piece of it out of the [`fleet`] of servers,
+//! or [`chat`], which put an answer together, of whole answers or of a [`stream`] of [`events`]; [`ask`] gets each piece of it out of the [`fleet`] of servers,
 //! in the words of [`sglang`], [`vllm`] or [`openai`]. [`pause`] interrupts what is under way, and [`check`]
 //! finds out what a server can do.
 
@@ -9,12 +9,15 @@ mod config;
 mod request;
 
 mod chat;
+mod draft;
 mod tokens;
 
 mod answer;
+mod events;
 mod openai;
 mod seed;
 mod sglang;
+mod stream;
 mod vllm;
 
 mod affinity;
@@ -34,6 +37,7 @@ pub use answer::{End, Flaw, Piece, Tokens};
 pub use check::{Finding, Report, check, find_dialect};
 pub use config::{Dialect, EngineConfig};
 pub use server::ServerStatus;
+pub use stream::read_stream;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -42,7 +46,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::OnceCell;
 
-use crate::generate::{Capabilities, Engine, EngineError, ModelRequest, ModelResponse, Prompt};
+use crate::generate::{Capabilities, Engine, EngineError, Listener, ModelRequest, ModelResponse, Prompt};
 use ask::{Call, Line, Names};
 
 /// One engine: a server, or several with the same weights.
@@ -91,10 +95,28 @@ impl HttpEngine {
         let mut names = Names::new(String::new());
         let reply = self.line.ask(Call::Models, &mut names, None, |_| Vec::new()).await?;
         let models: Models =
-            serde_json::from_slice(&reply.bytes).map_err(|error| reply.refuse(error.into()))?;
+            serde_json::from_slice(&reply.bytes).map_err(|error| reply.origin.refuse(error.into()))?;
         let first = models.data.into_iter().next();
-        let first = first.ok_or_else(|| reply.refuse(Flaw::Bad("it lists no model".into())))?;
+        let first = first.ok_or_else(|| reply.origin.refuse(Flaw::Bad("it lists no model".into())))?;
         Ok(first.id.into())
+    }
+
+    /// A chat has no tokens to tell of.
+    async fn generate_for(
+        &self,
+        request: ModelRequest,
+        listener: Option<Listener<'_>>,
+    ) -> Result<ModelResponse, EngineError> {
+        request::check(&request)?;
+        let ModelRequest { rid, prompt, gconfig, session, metadata: _ } = request;
+        let session = session.as_deref();
+        let names = self.name_request(rid);
+        match prompt {
+            Prompt::Tokens(tokens) => self.generate_tokens(names, tokens, gconfig, session, listener).await,
+            Prompt::Chat { messages, tools } => {
+                self.generate_chat(names, &messages, tools.as_deref(), &gconfig, session).await
+            }
+        }
     }
 
     fn name_request(&self, rid: String) -> Names {
@@ -108,19 +130,15 @@ impl HttpEngine {
 
 impl Engine for HttpEngine {
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, EngineError>> {
-        async move {
-            request::check(&request)?;
-            let ModelRequest { rid, prompt, gconfig, session, metadata: _ } = request;
-            let session = session.as_deref();
-            let names = self.name_request(rid);
-            match prompt {
-                Prompt::Tokens(tokens) => self.generate_tokens(names, tokens, gconfig, session).await,
-                Prompt::Chat { messages, tools } => {
-                    self.generate_chat(names, &messages, tools.as_deref(), &gconfig, session).await
-                }
-            }
-        }
-        .boxed()
+        self.generate_for(request, None).boxed()
+    }
+
+    fn generate_told<'a>(
+        &'a self,
+        request: ModelRequest,
+        listener: Listener<'a>,
+    ) -> BoxFuture<'a, Result<ModelResponse, EngineError>> {
+        self.generate_for(request, Some(listener)).boxed()
     }
 
     fn capabilities(&self) -> Capabilities {

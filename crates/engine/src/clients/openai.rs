@@ -27,6 +27,10 @@ struct Question<'a> {
     top_k: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     frequency_penalty: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presence_penalty: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -34,6 +38,26 @@ struct Question<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
     stream: bool,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    r#type: &'static str,
+    json_schema: NamedSchema<'a>,
+}
+
+/// OpenAI wants a name for it, and does nothing with it.
+#[derive(Serialize)]
+struct NamedSchema<'a> {
+    name: &'static str,
+    schema: &'a RawValue,
+}
+
+impl<'a> ResponseFormat<'a> {
+    fn of(schema: &'a str) -> Option<Self> {
+        let schema = serde_json::from_str(schema).ok()?;
+        Some(Self { r#type: "json_schema", json_schema: NamedSchema { name: "answer", schema } })
+    }
 }
 
 pub(super) fn question(
@@ -52,6 +76,8 @@ pub(super) fn question(
         top_p: Some(gconfig.top_p).filter(|top_p| !gconfig.greedy && *top_p < 1.0),
         top_k: gconfig.top_k.filter(|_| !gconfig.greedy),
         frequency_penalty: Some(gconfig.frequency_penalty).filter(|penalty| *penalty != 0.0),
+        presence_penalty: Some(gconfig.presence_penalty).filter(|penalty| *penalty != 0.0),
+        response_format: gconfig.json_schema.as_deref().and_then(ResponseFormat::of),
         stop: &gconfig.stop,
         stop_token_ids: &gconfig.stop_token_ids,
         seed: gconfig.seed.map(seed::signed),

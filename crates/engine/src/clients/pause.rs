@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::HttpEngine;
-use super::ask::Reply;
+use super::ask::Origin;
 use super::config::Dialect;
 use super::http::Failure;
 use super::server::Server;
@@ -37,13 +37,13 @@ impl HttpEngine {
     }
 
     /// Waits after an interruption that brought nothing. While the engine is paused that is as it should be.
-    pub(super) async fn wait_out(&self, stalls: &mut u32, reply: &Reply) -> Result<(), EngineError> {
+    pub(super) async fn wait_out(&self, stalls: &mut u32, origin: &Origin) -> Result<(), EngineError> {
         if !self.line.gate.is_open() {
             return Ok(());
         }
         *stalls += 1;
         if *stalls > self.config.stalls_max {
-            return Err(EngineError::Interrupted { times: *stalls, url: reply.url().to_owned() });
+            return Err(EngineError::Interrupted { times: *stalls, url: origin.url().to_owned() });
         }
         tokio::time::sleep(self.config.backoff().after(*stalls)).await;
         Ok(())

@@ -1,5 +1,8 @@
 //! Refuses requests that no engine can answer, before anything is sent.
 
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap as Map;
+
 use crate::generate::{EngineError, GenerationConfig, ModelRequest, Prompt};
 
 pub(super) fn check(request: &ModelRequest) -> Result<(), EngineError> {
@@ -41,7 +44,17 @@ fn wrong_sampling(gconfig: &GenerationConfig) -> Option<String> {
     if !gconfig.frequency_penalty.is_finite() {
         return Some(format!("`frequency_penalty` is {}, which is no number", gconfig.frequency_penalty));
     }
-    None
+    if !gconfig.presence_penalty.is_finite() {
+        return Some(format!("`presence_penalty` is {}, which is no number", gconfig.presence_penalty));
+    }
+    wrong_schema(gconfig.json_schema.as_deref()?)
+}
+
+fn wrong_schema(schema: &str) -> Option<String> {
+    match serde_json::from_str::<Map<String, IgnoredAny>>(schema) {
+        Ok(_) => None,
+        Err(error) => Some(format!("`json_schema` is {schema:?}, which is no JSON object ({error})")),
+    }
 }
 
 #[cfg(test)]
@@ -68,6 +81,12 @@ mod tests {
             (token(), GenerationConfig { top_p: 0.0, ..fine() }, "`top_p` is 0"),
             (token(), GenerationConfig { top_k: Some(0), ..fine() }, "`top_k` is 0"),
             (token(), GenerationConfig { frequency_penalty: f32::INFINITY, ..fine() }, "is inf"),
+            (token(), GenerationConfig { presence_penalty: f32::NAN, ..fine() }, "`presence_penalty` is NaN"),
+            (
+                token(),
+                GenerationConfig { json_schema: Some("[1]".into()), ..fine() },
+                "`json_schema` is \"[1]\"",
+            ),
         ] {
             let request = ModelRequest {
                 rid: String::new(),

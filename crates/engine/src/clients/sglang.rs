@@ -1,9 +1,14 @@
 //! SGLang's own call, `/generate`: token ids in, token ids with log-probs and the weights' version out.
 
+mod stream;
+
+pub(super) use stream::{Seen, chunk};
+
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{End, Flaw, Piece, Tokens, Version};
+use super::http::Wire;
 use super::seed;
 use crate::generate::GenerationConfig;
 
@@ -25,6 +30,9 @@ struct Sampling<'a> {
     /// All tokens: -1.
     top_k: i64,
     frequency_penalty: f32,
+    presence_penalty: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json_schema: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -34,7 +42,7 @@ struct Sampling<'a> {
 }
 
 /// `tokens` is all there is so far, and `gconfig` says what may still come.
-pub(super) fn question(rid: &str, tokens: &[i32], gconfig: &GenerationConfig) -> Vec<u8> {
+pub(super) fn question(rid: &str, tokens: &[i32], gconfig: &GenerationConfig, wire: Wire) -> Vec<u8> {
     let sampling_params = Sampling {
         max_new_tokens: gconfig.max_new_tokens,
         min_new_tokens: gconfig.min_new_tokens,
@@ -42,12 +50,15 @@ pub(super) fn question(rid: &str, tokens: &[i32], gconfig: &GenerationConfig) ->
         top_p: if gconfig.greedy { 1.0 } else { gconfig.top_p },
         top_k: if gconfig.greedy { -1 } else { gconfig.top_k.map_or(-1, i64::from) },
         frequency_penalty: gconfig.frequency_penalty,
+        presence_penalty: gconfig.presence_penalty,
+        json_schema: gconfig.json_schema.as_deref(),
         stop: &gconfig.stop,
         stop_token_ids: &gconfig.stop_token_ids,
         // SGLang's noise depends on the seed and the position, so a continued answer keeps its seed.
         sampling_seed: gconfig.seed.map(seed::signed),
     };
-    super::json(&Question { rid, input_ids: tokens, sampling_params, return_logprob: true, stream: false })
+    let stream = wire == Wire::Stream;
+    super::json(&Question { rid, input_ids: tokens, sampling_params, return_logprob: true, stream })
 }
 
 #[derive(Deserialize)]
@@ -59,20 +70,39 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct Meta {
-    output_token_logprobs: Option<Vec<(Option<f32>, i32, IgnoredAny)>>,
+    output_token_logprobs: Option<Vec<Triple>>,
     finish_reason: Option<Finish>,
     #[serde(default)]
     weight_version: Version,
 }
 
+/// A log-prob, the token it belongs to, and its text if that was asked for.
+type Triple = (Option<f32>, i32, IgnoredAny);
+
 #[derive(Deserialize)]
 struct Finish {
     r#type: String,
+    #[serde(default)]
+    message: Option<String>,
+    /// With an abort that is no interruption: the request is at fault, or the engine.
+    #[serde(default)]
+    status_code: Option<u16>,
+}
+
+impl Finish {
+    fn end(self) -> Result<End, Flaw> {
+        match (self.status_code, End::named(Some(&self.r#type))?) {
+            (Some(status), End::Cut) => {
+                Err(Flaw::Refused { status, message: self.message.unwrap_or_default() })
+            }
+            (_, end) => Ok(end),
+        }
+    }
 }
 
 pub(super) fn answer(bytes: &[u8], exact: bool) -> Result<Piece, Flaw> {
     let Answer { output_ids, text, meta_info: meta } = serde_json::from_slice(bytes)?;
-    let end = End::named(meta.finish_reason.as_ref().map(|finish| finish.r#type.as_str()))?;
+    let end = meta.finish_reason.map_or_else(|| End::named(None), Finish::end)?;
     let tokens = match (output_ids, meta.output_token_logprobs) {
         (ids, Some(triples)) => Some(read_triples(ids, &triples)?),
         // Interrupted before the first token, there is nothing to give a log-prob of.
@@ -91,7 +121,7 @@ pub(super) fn answer(bytes: &[u8], exact: bool) -> Result<Piece, Flaw> {
 
 /// The ids beside the log-probs are the ones that were sampled; where the answer also lists them alone, both
 /// must agree.
-fn read_triples(ids: Option<Vec<i32>>, triples: &[(Option<f32>, i32, IgnoredAny)]) -> Result<Tokens, Flaw> {
+fn read_triples(ids: Option<Vec<i32>>, triples: &[Triple]) -> Result<Tokens, Flaw> {
     let mut logprobs = Vec::with_capacity(triples.len());
     for (at, (logprob, id, _)) in triples.iter().enumerate() {
         let Some(logprob) = logprob else {

@@ -1,85 +1,160 @@
 //! A generation in token ids, through interruptions.
 //!
 //! An interrupted answer is kept and sent back as a longer prompt, with what is left of its budget. So the
-//! tokens are those that were sampled, each piece with the version of the weights that sampled it.
+//! tokens are those that were sampled, each piece with the version of the weights that sampled it. A connection that
+//! breaks in the middle of a stream is such an interruption too.
 
-use std::time::Instant;
+use std::time::Duration;
+use tokio::time::timeout;
 
 use super::HttpEngine;
-use super::answer::{End, Flaw, Piece, Tokens};
-use super::ask::{Call, Names};
+use super::answer::{End, Flaw, Piece};
+use super::ask::{Attempts, Call, Names, Open, Origin};
 use super::config::Dialect;
+use super::draft::{Draft, SoFar};
+use super::http::Wire;
+use super::stream::Hearing;
 use super::{sglang, vllm};
-use crate::generate::{EngineError, GenerationConfig, ModelResponse, Segment, StopReason};
+use crate::generate::{EngineError, GenerationConfig, Listener, ModelResponse, StopReason};
 
-/// What there is of an answer.
-#[derive(Debug)]
-struct Draft {
-    /// The prompt, and behind it what was sampled.
-    sequence: Vec<i32>,
-    prompt_len: usize,
-    logprobs: Vec<f32>,
-    segments: Vec<Segment>,
+/// Behind the end of an answer nothing is waited for, but a connection that is read to its end can be used again.
+const LAST_BYTES_WITHIN: Duration = Duration::from_millis(500);
+
+/// How one request ended.
+struct Heard {
+    end: End,
+    text: Option<String>,
+    /// `None` if the tokens are in the draft, or else the version of an answer that has none.
+    text_version: Option<i32>,
 }
 
 impl HttpEngine {
+    /// What is told cannot be taken back, so where an answer may have to be begun anew, or may have no tokens, it is
+    /// asked for as a whole.
     pub(super) async fn generate_tokens(
         &self,
         mut names: Names,
         prompt: Vec<i32>,
         gconfig: GenerationConfig,
         session: Option<&str>,
+        listener: Option<Listener<'_>>,
     ) -> Result<ModelResponse, EngineError> {
         self.require_tokens()?;
-        let began = Instant::now();
         let model = match self.config.dialect {
             Dialect::Vllm => Some(self.model().await?),
             Dialect::Sglang | Dialect::Openai => None,
         };
         let model = model.as_deref().unwrap_or_default();
-        let mut draft = Draft::new(prompt);
-        let mut rest = gconfig.clone();
-        let mut ttft = None;
+        let has_schema = gconfig.json_schema.is_some();
+        let streams = listener.is_some() && self.config.exact && !has_schema;
+        let wire = if streams { Wire::Stream } else { Wire::Whole };
+        let mut draft = Draft::new(prompt, gconfig, listener);
+        let mut attempts = Attempts::default();
         let mut stalls = 0;
         loop {
-            draft.leave(&gconfig, &mut rest);
-            let question = |rid: &str| self.question(rid, model, &draft, &rest);
-            let reply = self.line.ask(Call::Tokens, &mut names, session, question).await?;
-            ttft.get_or_insert_with(|| began.elapsed());
-            let piece = super::read_answer(self.config.dialect, &reply.bytes, self.config.exact);
-            let Piece { tokens, text, end, version } = piece.map_err(|flaw| reply.refuse(flaw))?;
-            let version = version.unwrap_or(reply.version);
-            let Some(tokens) = tokens else {
-                if draft.sampled() > 0 {
-                    return Err(reply
-                        .refuse(Flaw::Bad("its first answer had token ids, but this one has none".into())));
-                }
-                if end == End::Cut {
-                    self.wait_out(&mut stalls, &reply).await?;
-                    continue;
-                }
-                return Ok(text_only(text, version, end, began));
+            draft.begin_piece();
+            let so_far = draft.so_far();
+            let question = |rid: &str| self.question(rid, model, so_far, wire);
+            let open =
+                self.line.open(Call::Tokens, wire, &mut names, session, &mut attempts, question).await?;
+            let heard = if open.answer.is_stream() {
+                self.follow(open, &mut draft).await
+            } else {
+                self.take_whole(open, &mut draft, has_schema).await
             };
-            let progress = draft.push(tokens, &rest, version).map_err(|flaw| reply.refuse(flaw))?;
-            let reason = match end {
-                End::Done(reason) => reason,
-                End::Cut if draft.sampled() >= gconfig.max_new_tokens as usize => StopReason::Length,
-                End::Cut if progress => {
-                    stalls = 0;
-                    continue;
+            if draft.progressed() {
+                attempts.progressed();
+                stalls = 0;
+            }
+            let (heard, origin) = match heard {
+                Ok(heard) => heard,
+                // All tokens are there, and only their end is missing.
+                Err((error, _)) if error.may_pass() && draft.is_full() => {
+                    tracing::debug!(%error, "an answer was complete before its connection broke");
+                    return Ok(draft.into_response(StopReason::Length, None));
                 }
-                End::Cut => {
-                    self.wait_out(&mut stalls, &reply).await?;
+                Err((error, origin)) => {
+                    self.line.failed(&mut attempts, &origin, error.into()).await?;
                     continue;
                 }
             };
-            let mut response = draft.into_response(reason);
-            // Decoded piece by piece, a character may be torn in two; so text is only given of a whole answer.
-            response.text = text.filter(|_| response.segments.len() == 1);
-            response.latency = began.elapsed();
-            response.ttft = ttft.unwrap_or(response.latency);
-            return Ok(response);
+            attempts = Attempts::default();
+            match (heard.end, heard.text_version) {
+                (End::Done(reason), None) => return Ok(draft.into_response(reason, heard.text)),
+                (End::Done(reason), Some(version)) => {
+                    return Ok(draft.into_text_only(heard.text, version, reason));
+                }
+                (End::Cut, _) if draft.is_full() => {
+                    return Ok(draft.into_response(StopReason::Length, heard.text));
+                }
+                (End::Cut, _) if draft.progressed() => {}
+                (End::Cut, _) => self.wait_out(&mut stalls, &origin).await?,
+            }
         }
+    }
+
+    /// An answer that comes at once.
+    async fn take_whole(
+        &self,
+        open: Open,
+        draft: &mut Draft<'_>,
+        has_schema: bool,
+    ) -> Result<(Heard, Origin), (EngineError, Origin)> {
+        let reply = open.whole().await?;
+        let origin = reply.origin;
+        let refuse = |flaw: Flaw| (flaw.at(origin.url()), origin.clone());
+        let piece = super::read_answer(self.config.dialect, &reply.bytes, self.config.exact);
+        let Piece { tokens, text, end, version } = piece.map_err(refuse)?;
+        let version = version.unwrap_or(origin.version);
+        // A schema allows whole answers, so half of one cannot be gone on from.
+        let is_kept = !(has_schema && end == End::Cut);
+        let text_version = tokens.is_none().then_some(version);
+        match tokens {
+            Some(tokens) if is_kept => draft.push(tokens, version).map_err(refuse)?,
+            None if draft.sampled() > 0 => {
+                return Err(refuse(Flaw::Bad(
+                    "its first answer had token ids, but this one has none".into(),
+                )));
+            }
+            _ => {}
+        }
+        Ok((Heard { end, text, text_version }, origin))
+    }
+
+    /// An answer that comes token by token. What was received of it stays in the draft, however it ends.
+    async fn follow(
+        &self,
+        mut open: Open,
+        draft: &mut Draft<'_>,
+    ) -> Result<(Heard, Origin), (EngineError, Origin)> {
+        let mut hearing = Hearing::new(self.config.dialect);
+        let pinned = open.origin.version;
+        let end = loop {
+            let bytes = match open.answer.next().await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => {
+                    let reason = "the answer ended in its middle".to_owned();
+                    let error = EngineError::Unreachable { reason, url: open.origin.url().to_owned() };
+                    return Err((error.clone(), open.ended(Some(&error))));
+                }
+                Err(error) => return Err((error.clone(), open.ended(Some(&error)))),
+            };
+            let read = hearing.read(&bytes, |tokens, version| draft.push(tokens, version.unwrap_or(pinned)));
+            // Here the server still computes: it is aborted, for `open` is dropped before its end.
+            read.map_err(|flaw| (flaw.at(open.origin.url()), open.origin.clone()))?;
+            match hearing.end() {
+                Some(end) => break end,
+                None if hearing.is_done() => {
+                    let flaw = Flaw::Bad("no finish reason".into());
+                    return Err((flaw.at(open.origin.url()), open.origin.clone()));
+                }
+                None => {}
+            }
+        };
+        let _closed =
+            timeout(LAST_BYTES_WITHIN, async { while let Ok(Some(_)) = open.answer.next().await {} }).await;
+        let text = Some(hearing.into_text());
+        Ok((Heard { end, text, text_version: None }, open.ended(None)))
     }
 
     fn require_tokens(&self) -> Result<(), EngineError> {
@@ -91,85 +166,11 @@ impl HttpEngine {
         Err(EngineError::NotExact { what: "token ids in the dialect openai", hint, url })
     }
 
-    fn question(&self, rid: &str, model: &str, draft: &Draft, rest: &GenerationConfig) -> Vec<u8> {
+    fn question(&self, rid: &str, model: &str, so_far: SoFar<'_>, wire: Wire) -> Vec<u8> {
+        let SoFar { sequence, sampled, rest } = so_far;
         match self.config.dialect {
-            Dialect::Sglang => sglang::question(rid, &draft.sequence, rest),
-            Dialect::Vllm | Dialect::Openai => {
-                vllm::question(rid, model, &draft.sequence, draft.sampled(), rest)
-            }
-        }
-    }
-}
-
-/// What an engine without token ids said, where that was allowed.
-fn text_only(text: Option<String>, version: i32, end: End, began: Instant) -> ModelResponse {
-    let latency = began.elapsed();
-    ModelResponse {
-        input_tokens: Vec::new(),
-        output_tokens: Vec::new(),
-        output_logprobs: Vec::new(),
-        segments: vec![Segment { tokens: 0, version }],
-        text,
-        message: None,
-        stop_reason: match end {
-            End::Done(reason) => reason,
-            End::Cut => StopReason::Abort,
-        },
-        latency,
-        ttft: latency,
-        is_exact: false,
-    }
-}
-
-impl Draft {
-    fn new(prompt: Vec<i32>) -> Self {
-        let prompt_len = prompt.len();
-        Self { sequence: prompt, prompt_len, logprobs: Vec::new(), segments: Vec::new() }
-    }
-
-    fn sampled(&self) -> usize {
-        self.logprobs.len()
-    }
-
-    /// Takes what was sampled off the budget.
-    fn leave(&self, whole: &GenerationConfig, rest: &mut GenerationConfig) {
-        let sampled = u32::try_from(self.sampled()).unwrap_or(u32::MAX);
-        rest.max_new_tokens = whole.max_new_tokens.saturating_sub(sampled);
-        rest.min_new_tokens = whole.min_new_tokens.saturating_sub(sampled);
-    }
-
-    /// Whether anything was added.
-    fn push(&mut self, tokens: Tokens, rest: &GenerationConfig, version: i32) -> Result<bool, Flaw> {
-        let Tokens { ids, logprobs } = tokens;
-        if ids.len() > rest.max_new_tokens as usize {
-            return Err(Flaw::Bad(format!(
-                "{} tokens, but {} were asked for",
-                ids.len(),
-                rest.max_new_tokens
-            )));
-        }
-        if ids.is_empty() {
-            return Ok(false);
-        }
-        self.segments.push(Segment { tokens: ids.len(), version });
-        self.sequence.extend(ids);
-        self.logprobs.extend(logprobs);
-        Ok(true)
-    }
-
-    fn into_response(mut self, stop_reason: StopReason) -> ModelResponse {
-        let output_tokens = self.sequence.split_off(self.prompt_len);
-        ModelResponse {
-            input_tokens: self.sequence,
-            output_tokens,
-            output_logprobs: self.logprobs,
-            segments: self.segments,
-            text: None,
-            message: None,
-            stop_reason,
-            latency: Default::default(),
-            ttft: Default::default(),
-            is_exact: true,
+            Dialect::Sglang => sglang::question(rid, sequence, rest, wire),
+            Dialect::Vllm | Dialect::Openai => vllm::question(rid, model, sequence, sampled, rest, wire),
         }
     }
 }

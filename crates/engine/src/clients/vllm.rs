@@ -4,10 +4,13 @@
 //! `token_id:123`, in the place of the tokens' texts. Both are asked for, and either will do.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::answer::{End, Flaw, Piece, Tokens};
+use super::http::Wire;
 use super::seed;
+use super::stream::{Chunk, Text};
 use crate::generate::GenerationConfig;
 
 #[derive(Serialize)]
@@ -22,6 +25,9 @@ struct Question<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     top_k: Option<u32>,
     frequency_penalty: f32,
+    presence_penalty: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_outputs: Option<Structure<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -35,6 +41,11 @@ struct Question<'a> {
     stream: bool,
 }
 
+#[derive(Serialize)]
+struct Structure<'a> {
+    json: &'a RawValue,
+}
+
 /// `tokens` is all there is so far, of which `sampled` came from the engine.
 pub(super) fn question(
     rid: &str,
@@ -42,7 +53,9 @@ pub(super) fn question(
     tokens: &[i32],
     sampled: usize,
     gconfig: &GenerationConfig,
+    wire: Wire,
 ) -> Vec<u8> {
+    let schema = gconfig.json_schema.as_deref().and_then(|schema| serde_json::from_str(schema).ok());
     super::json(&Question {
         request_id: rid,
         model,
@@ -53,13 +66,15 @@ pub(super) fn question(
         top_p: if gconfig.greedy { 1.0 } else { gconfig.top_p },
         top_k: gconfig.top_k.filter(|_| !gconfig.greedy),
         frequency_penalty: gconfig.frequency_penalty,
+        presence_penalty: gconfig.presence_penalty,
+        structured_outputs: schema.map(|json| Structure { json }),
         stop: &gconfig.stop,
         stop_token_ids: &gconfig.stop_token_ids,
         seed: gconfig.seed.map(|seed| seed::continued(seed, sampled)),
         logprobs: 0,
         return_token_ids: true,
         return_tokens_as_token_ids: true,
-        stream: false,
+        stream: wire == Wire::Stream,
     })
 }
 
@@ -91,31 +106,53 @@ struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
 
 pub(super) fn answer(bytes: &[u8], exact: bool) -> Result<Piece, Flaw> {
     let Answer { choices } = serde_json::from_slice(bytes)?;
-    let Some(Choice { token_ids, text, logprobs, finish_reason }) = choices.into_iter().next() else {
+    let Some(mut choice) = choices.into_iter().next() else {
         return Err(Flaw::Bad("`choices` is empty".into()));
     };
-    let end = End::named(finish_reason.as_deref())?;
-    let Logprobs { tokens, token_logprobs } =
-        logprobs.unwrap_or(Logprobs { tokens: None, token_logprobs: None });
-    let ids = token_ids.or_else(|| tokens?.iter().map(named_id).collect());
-    let tokens = match (ids, token_logprobs) {
-        (Some(ids), Some(logprobs)) => Some(Tokens::paired(ids, all_present(logprobs)?)?),
-        (Some(ids), None) if ids.is_empty() => Some(Tokens::default()),
-        // Interrupted before the first token, there is nothing to give a log-prob of.
-        (None, None) if end == End::Cut && text.as_deref().unwrap_or_default().is_empty() => {
-            Some(Tokens::default())
-        }
-        (None, _) if exact => {
-            let hint = "vLLM from 0.10.2 on gives them with `return_token_ids`";
-            return Err(Flaw::NotExact { what: "token ids", hint });
-        }
-        (Some(_), None) if exact => {
-            let hint = "was vLLM started with --max-logprobs 0 or behind a proxy that drops them?";
-            return Err(Flaw::NotExact { what: "log-probs", hint });
-        }
-        _ => None,
+    let end = End::named(choice.finish_reason.as_deref())?;
+    // Interrupted before the first token, there is nothing to give a log-prob of.
+    let is_empty = end == End::Cut && choice.text.as_deref().unwrap_or_default().is_empty();
+    let tokens = match choice.take_tokens(is_empty) {
+        Err(Flaw::NotExact { .. }) if !exact => None,
+        tokens => Some(tokens?),
     };
-    Ok(Piece { tokens, text, end, version: None })
+    Ok(Piece { tokens, text: choice.text, end, version: None })
+}
+
+/// Of a stream. Each has what is new.
+pub(super) fn chunk(event: &[u8]) -> Result<Chunk, Flaw> {
+    let Answer { choices } = serde_json::from_slice(event)?;
+    // Counts come without a choice.
+    let Some(mut choice) = choices.into_iter().next() else {
+        return Ok(Chunk { tokens: Tokens::default(), text: None, end: None, version: None });
+    };
+    let end = choice.finish_reason.as_deref().map(|reason| End::named(Some(reason))).transpose()?;
+    let may_be_empty = !matches!(end, Some(End::Done(_)));
+    let is_empty = may_be_empty && choice.text.as_deref().unwrap_or_default().is_empty();
+    let tokens = choice.take_tokens(is_empty)?;
+    Ok(Chunk { tokens, text: choice.text.map(Text::More), end, version: None })
+}
+
+impl Choice<'_> {
+    /// Where there is nothing else either, nothing is missing.
+    fn take_tokens(&mut self, is_empty: bool) -> Result<Tokens, Flaw> {
+        let none = Logprobs { tokens: None, token_logprobs: None };
+        let Logprobs { tokens: words, token_logprobs } = self.logprobs.take().unwrap_or(none);
+        let ids = self.token_ids.take().or_else(|| words?.iter().map(named_id).collect());
+        match (ids, token_logprobs) {
+            (Some(ids), Some(logprobs)) => Tokens::paired(ids, all_present(logprobs)?),
+            (Some(ids), None) if ids.is_empty() => Ok(Tokens::default()),
+            (None, None) if is_empty => Ok(Tokens::default()),
+            (None, _) => {
+                let hint = "vLLM from 0.10.2 on gives them with `return_token_ids`";
+                Err(Flaw::NotExact { what: "token ids", hint })
+            }
+            (Some(_), None) => {
+                let hint = "was vLLM started with --max-logprobs 0 or behind a proxy that drops them?";
+                Err(Flaw::NotExact { what: "log-probs", hint })
+            }
+        }
+    }
 }
 
 fn named_id(word: &Word<'_>) -> Option<i32> {

@@ -8,8 +8,7 @@ use crate::generate::GenerationConfig;
 /// What is said where nobody says how long an answer may be.
 const MAX_TOKENS: u32 = 4096;
 
-const KNOWN: &str =
-    "max_tokens, min_tokens, temperature, top_p, top_k, frequency_penalty, stop, stop_token_ids and seed";
+const KNOWN: &str = "max_tokens, min_tokens, temperature, top_p, top_k, frequency_penalty, presence_penalty, stop, stop_token_ids, json_schema and seed";
 
 /// `max_tokens` counts where the parameters do not say it themselves.
 pub(super) fn read(
@@ -45,6 +44,12 @@ pub(super) fn read(
             "frequency_penalty" => {
                 gconfig.frequency_penalty = decimal(value).ok_or_else(|| bad("a number"))? as f32;
             }
+            "presence_penalty" => {
+                gconfig.presence_penalty = decimal(value).ok_or_else(|| bad("a number"))? as f32;
+            }
+            "json_schema" => {
+                gconfig.json_schema = Some(schema(value).ok_or_else(|| bad("a JSON schema, or its text"))?);
+            }
             "stop" => gconfig.stop = texts(value).ok_or_else(|| bad("a text or a list of texts"))?,
             "stop_token_ids" => {
                 gconfig.stop_token_ids = ids(value).ok_or_else(|| bad("a list of token ids"))?;
@@ -61,6 +66,15 @@ pub(super) fn read(
         });
     }
     Ok(gconfig)
+}
+
+/// As an object, or as the text of one.
+fn schema(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(_) => Some(value.to_string()),
+        Value::String(text) => serde_json::from_str::<Map<String, Value>>(text).is_ok().then(|| text.clone()),
+        _ => None,
+    }
 }
 
 fn texts(value: &Value) -> Option<Vec<String>> {

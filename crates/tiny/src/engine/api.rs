@@ -4,52 +4,45 @@ use futures_util::future::{BoxFuture, FutureExt};
 use rollyard_core::tokens::Tokenizer;
 use rollyard_core::tokens::template::{Message as Said, Render, json};
 use rollyard_engine::generate::{
-    Capabilities, Engine, EngineError, Message, ModelRequest, ModelResponse, Prompt, StopReason,
+    Capabilities, Delta, Engine, EngineError, Listener, Message, ModelRequest, ModelResponse, Prompt,
+    StopReason,
 };
 use rollyard_engine::workflow::local_time;
 use serde_json::value::RawValue;
 use std::fmt::Display;
 
 use super::TinyEngine;
-use super::ask::{Answer, Ask, Ended, WhenCut};
+use super::ask::{Answer, Ask, Ended, Event, Sampled, WhenCut};
 
 impl Engine for TinyEngine {
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, EngineError>> {
         async move {
-            let ModelRequest { rid, prompt, gconfig, .. } = request;
-            let prompt = match prompt {
-                Prompt::Tokens(tokens) => tokens,
-                Prompt::Chat { messages, tools } => {
-                    chat_tokens(self.tokenizer(), &messages, tools.as_deref())
-                        .map_err(EngineError::BadRequest)?
-                }
-            };
-            let ask = Ask {
-                rid,
-                prompt: prompt.clone(),
-                sampling: gconfig,
-                when_cut: WhenCut::GoOn,
-                ..Ask::default()
-            };
+            let ask = self.ask_of(request)?;
+            let prompt = ask.prompt.clone();
             let answer = self.ask(ask).await?;
-            let text = self.text_of(&answer);
-            let stop_reason = match answer.ended {
-                Ended::StopToken(_) | Ended::StopText(_) => StopReason::Stop,
-                Ended::Length => StopReason::Length,
-                Ended::Cut => StopReason::Abort,
-            };
-            Ok(ModelResponse {
-                input_tokens: prompt,
-                output_tokens: answer.tokens,
-                output_logprobs: answer.logprobs,
-                segments: answer.segments,
-                text: Some(text),
-                message: None,
-                stop_reason,
-                latency: answer.latency,
-                ttft: answer.ttft,
-                is_exact: true,
-            })
+            Ok(self.response(prompt, answer))
+        }
+        .boxed()
+    }
+
+    fn generate_told<'a>(
+        &'a self,
+        request: ModelRequest,
+        listener: Listener<'a>,
+    ) -> BoxFuture<'a, Result<ModelResponse, EngineError>> {
+        async move {
+            let ask = self.ask_of(request)?;
+            let prompt = ask.prompt.clone();
+            let mut flow = self.stream(ask).await?;
+            while let Some(event) = flow.next().await {
+                match event {
+                    Event::Token(Sampled { token, logprob, version, .. }) => {
+                        listener(Delta { tokens: &[token], logprobs: &[logprob], version });
+                    }
+                    Event::Done(answer) => return Ok(self.response(prompt, (*answer)?)),
+                }
+            }
+            Err(EngineError::Closed)
         }
         .boxed()
     }
@@ -84,6 +77,38 @@ impl Engine for TinyEngine {
 }
 
 impl TinyEngine {
+    fn ask_of(&self, request: ModelRequest) -> Result<Ask, EngineError> {
+        let ModelRequest { rid, prompt, gconfig, .. } = request;
+        let prompt = match prompt {
+            Prompt::Tokens(tokens) => tokens,
+            Prompt::Chat { messages, tools } => {
+                chat_tokens(self.tokenizer(), &messages, tools.as_deref()).map_err(EngineError::BadRequest)?
+            }
+        };
+        Ok(Ask { rid, prompt, sampling: gconfig, when_cut: WhenCut::GoOn, ..Ask::default() })
+    }
+
+    fn response(&self, prompt: Vec<i32>, answer: Answer) -> ModelResponse {
+        let text = self.text_of(&answer);
+        let stop_reason = match answer.ended {
+            Ended::StopToken(_) | Ended::StopText(_) => StopReason::Stop,
+            Ended::Length => StopReason::Length,
+            Ended::Cut => StopReason::Abort,
+        };
+        ModelResponse {
+            input_tokens: prompt,
+            output_tokens: answer.tokens,
+            output_logprobs: answer.logprobs,
+            segments: answer.segments,
+            text: Some(text),
+            message: None,
+            stop_reason,
+            latency: answer.latency,
+            ttft: answer.ttft,
+            is_exact: true,
+        }
+    }
+
     /// What a reader is shown: without special tokens, and without the stop that ended it.
     pub fn text_of(&self, answer: &Answer) -> String {
         let tokens = answer.tokens.as_slice();

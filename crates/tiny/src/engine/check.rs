@@ -41,6 +41,16 @@ pub(super) fn check(ask: &Ask, facts: Facts) -> Result<(), AskError> {
     range("top_p", top_p, top_p > 0.0 && top_p <= 1.0, "above 0 and at most 1")?;
     let penalty = sampling.frequency_penalty;
     range("frequency_penalty", penalty, (-2.0..=2.0).contains(&penalty), "between -2 and 2")?;
+    let penalty = sampling.presence_penalty;
+    range("presence_penalty", penalty, penalty == 0.0, "0, for this engine knows no such penalty")?;
+    if let Some(schema) = &sampling.json_schema {
+        return Err(AskError::bad(
+            "json_schema",
+            format!(
+                "field \"json_schema\" is {schema:?}, but this engine cannot keep to a schema; leave it out"
+            ),
+        ));
+    }
     if sampling.top_k == Some(0) {
         return Err(AskError::bad(
             "top_k",

@@ -5,6 +5,7 @@ mod chat;
 mod fleet;
 mod interruption;
 mod pause;
+mod streaming;
 
 use rollyard_engine::clients::{Dialect, EngineConfig, HttpEngine};
 use rollyard_engine::generate::{GenerationConfig, ModelRequest, ModelResponse, Prompt};

@@ -89,6 +89,8 @@ async fn a_bad_request_is_told_what_is_wrong() {
         (|ask| ask.prompt = vec![20; 96], "prompt", "a prompt of 96 tokens leaves no room"),
         (|ask| ask.sampling.temperature = -0.5, "temperature", "\"temperature\" is -0.5"),
         (|ask| ask.sampling.temperature = f32::NAN, "temperature", "is NaN"),
+        (|ask| ask.sampling.presence_penalty = 0.5, "presence_penalty", "\"presence_penalty\" is 0.5"),
+        (|ask| ask.sampling.json_schema = Some("{}".into()), "json_schema", "\"json_schema\" is \"{}\""),
         (|ask| ask.sampling.top_p = 0.0, "top_p", "\"top_p\" is 0"),
         (|ask| ask.sampling.top_k = Some(0), "top_k", "\"top_k\" is 0"),
         (|ask| ask.sampling.stop = vec![String::new()], "stop", "empty"),

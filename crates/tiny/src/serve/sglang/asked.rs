@@ -144,6 +144,9 @@ impl Sampling {
             top_p: self.top_p.unwrap_or(1.0),
             top_k: asks::read_top_k(self.top_k)?,
             frequency_penalty: self.frequency_penalty.unwrap_or_default(),
+            // Refused if they ask for anything.
+            presence_penalty: 0.0,
+            json_schema: None,
             stop: body::texts("stop", self.stop.as_deref())?,
             stop_token_ids: self.stop_token_ids.unwrap_or_default(),
             seed: self.sampling_seed.map(i64::cast_unsigned),
