@@ -13,8 +13,8 @@ use crate::parse::{Grammar, Listener};
 use crate::refusal::{Kind, Refusal};
 use crate::session::opening::{Opening, Thoughts};
 use crate::session::prepare::{Finder, Prepared};
-use crate::tell::{Begun, Call, Choice, Ended, Stop};
 use crate::session::turn::{Ending, Turn};
+use crate::tell::{Begun, Call, Choice, Ended, Stop};
 
 /// Calls are numbered within a session, a range for each turn.
 const CALLS_OF_TURN: usize = 32;
@@ -51,7 +51,8 @@ impl Gateway {
         let model = self.model.called(ask.model.as_deref())?;
         let choices = ask.choices.get();
         if choices > self.settings.choices_max {
-            let message = format!("n is {choices}, but at most {} answers are given", self.settings.choices_max);
+            let message =
+                format!("n is {choices}, but at most {} answers are given", self.settings.choices_max);
             return Err(Refusal::field("n", message));
         }
         let mut inner = live.inner();
@@ -173,12 +174,14 @@ impl Gateway {
         let budget = live.opening.budget;
         let turns = inner.state.next_id;
         if turns.saturating_add(choices) > budget.turns {
-            let message = format!("the session's budget of {} turns is spent: {turns} were asked for", budget.turns);
+            let message =
+                format!("the session's budget of {} turns is spent: {turns} were asked for", budget.turns);
             return Err(Refusal::new(Kind::Conflict, message));
         }
         let sampled = inner.state.sampled_tokens;
         if sampled >= budget.tokens {
-            let message = format!("the session's budget of {} tokens is spent: {sampled} were sampled", budget.tokens);
+            let message =
+                format!("the session's budget of {} tokens is spent: {sampled} were sampled", budget.tokens);
             return Err(Refusal::new(Kind::Conflict, message));
         }
         Ok(())
@@ -190,8 +193,15 @@ impl Gateway {
         ask: &Ask,
         prepared: &Prepared,
     ) -> Result<GenerationConfig, Refusal> {
-        let Sampling { min_tokens, frequency_penalty, presence_penalty, stop, stop_token_ids, json_schema, .. } =
-            ask.sampling.clone();
+        let Sampling {
+            min_tokens,
+            frequency_penalty,
+            presence_penalty,
+            stop,
+            stop_token_ids,
+            json_schema,
+            ..
+        } = ask.sampling.clone();
         let defaults = &opening.sampling;
         let wanted = ask.sampling.max_tokens.or(defaults.max_tokens);
         let max_new_tokens = self.model.room(prepared.prompt.len(), wanted)?;
@@ -200,7 +210,8 @@ impl Gateway {
             if is_fixed { default } else { asked.or(default) }
         }
         let fixed = defaults.is_fixed;
-        let temperature = pick(fixed, ask.sampling.temperature, defaults.temperature).unwrap_or(ours.temperature);
+        let temperature =
+            pick(fixed, ask.sampling.temperature, defaults.temperature).unwrap_or(ours.temperature);
         Ok(GenerationConfig {
             max_new_tokens,
             min_new_tokens: min_tokens.unwrap_or_default().min(max_new_tokens),

@@ -111,7 +111,8 @@ impl Drive {
             draft.first.get_or_insert_with(|| began.elapsed());
             if let Some(spoken) = draft.hear(delta, self) {
                 self.live.say(|| {
-                    let mut said = UnderWay { turn: flight.id, follows: flight.follows, ..UnderWay::default() };
+                    let mut said =
+                        UnderWay { turn: flight.id, follows: flight.follows, ..UnderWay::default() };
                     said.add(&spoken.pieces);
                     News::Said(said)
                 });
@@ -234,7 +235,8 @@ impl Draft {
         if !pieces.is_empty() && pieces.iter().all(|piece| matches!(piece, Piece::Reasoning(_))) {
             self.reasoning_tokens += u32::try_from(delta.tokens.len()).unwrap_or(u32::MAX);
         }
-        let tokens = if drive.logprobs { drive.gateway.spelled(delta.tokens, delta.logprobs) } else { Vec::new() };
+        let tokens =
+            if drive.logprobs { drive.gateway.spelled(delta.tokens, delta.logprobs) } else { Vec::new() };
         let choice = drive.flight.choice;
         (!pieces.is_empty() || !tokens.is_empty()).then_some(Spoken { choice, pieces, tokens })
     }

@@ -38,7 +38,15 @@ pub(crate) struct Flight {
 impl Flight {
     pub(crate) fn new(id: u32, choice: u32, follows: Option<u32>) -> Arc<Self> {
         let (count, hearing) = (watch::Sender::new(0), watch::Sender::new(()));
-        Arc::new(Self { id, choice, follows, told: Mutex::default(), count, ears: AtomicUsize::new(0), hearing })
+        Arc::new(Self {
+            id,
+            choice,
+            follows,
+            told: Mutex::default(),
+            count,
+            ears: AtomicUsize::new(0),
+            hearing,
+        })
     }
 
     pub(crate) fn tell(&self, told: Told) {

@@ -81,7 +81,17 @@ impl Gateway {
         yard: Arc<dyn Yard>,
     ) -> Arc<Self> {
         let (sessions, groups, counts) = (RwLock::default(), Groups::default(), Counts::default());
-        Arc::new(Self { engine, model, settings, journal, yard, sessions, groups, counts, started_ms: now_ms() })
+        Arc::new(Self {
+            engine,
+            model,
+            settings,
+            journal,
+            yard,
+            sessions,
+            groups,
+            counts,
+            started_ms: now_ms(),
+        })
     }
 
     /// Puts back what a journal has, in its order. Says how many sessions go on.
@@ -114,7 +124,8 @@ impl Gateway {
             let mut inner = live.inner();
             let turns: Vec<(u128, u32)> =
                 inner.state.tree.turns().map(|(_, turn)| (turn.question, turn.id)).collect();
-            let raws = inner.state.tree.turns().flat_map(|(_, turn)| turn.messages.iter().map(|said| said.raw));
+            let raws =
+                inner.state.tree.turns().flat_map(|(_, turn)| turn.messages.iter().map(|said| said.raw));
             inner.written = raws.collect();
             for (question, id) in turns {
                 inner.calls.entry(question).or_default().push(Called::recovered(id));
@@ -240,8 +251,12 @@ impl Gateway {
                 Some(name) => {
                     let found = turn_id(name).and_then(|id| inner.state.tree.by_id(id));
                     Some(found.ok_or_else(|| {
-                        let message = format!("interaction_id is {name:?}, but the session has no such answer");
-                        Refusal { field: Some("interaction_id".to_owned()), ..Refusal::new(Kind::NotFound, message) }
+                        let message =
+                            format!("interaction_id is {name:?}, but the session has no such answer");
+                        Refusal {
+                            field: Some("interaction_id".to_owned()),
+                            ..Refusal::new(Kind::NotFound, message)
+                        }
                     })?)
                 }
             };
@@ -272,7 +287,8 @@ impl Gateway {
         }
         let lacks_reward = { live.inner().state.rewards.is_empty() };
         if lacks_reward && live.closed().is_none() {
-            let message = "the session has no reward; set one first, or give it with the end: {\"reward\": …}";
+            let message =
+                "the session has no reward; set one first, or give it with the end: {\"reward\": …}";
             return Err(Refusal::new(Kind::Conflict, message));
         }
         self.close(live, Closing::Ended, "the agent is done").await
@@ -309,7 +325,8 @@ impl Gateway {
             session: &'a str,
             event: &'a Event,
         }
-        let record = rmp_serde::to_vec(&Borrowed { session, event }).expect("numbers and texts can be written");
+        let record =
+            rmp_serde::to_vec(&Borrowed { session, event }).expect("numbers and texts can be written");
         self.journal.append(session, record)
     }
 

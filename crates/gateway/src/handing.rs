@@ -38,7 +38,9 @@ impl Gateway {
                 None if now >= live.expires_ms() => self.expire(&live).await,
                 None => {}
                 Some(_) if !is_delivered => self.hand_on(&live).await,
-                Some(closed) if now.saturating_sub(closed.at_ms) > self.settings.keep_closed.as_millis() as u64 => {
+                Some(closed)
+                    if now.saturating_sub(closed.at_ms) > self.settings.keep_closed.as_millis() as u64 =>
+                {
                     self.groups.remove(&live);
                     self.remove(&live);
                 }
@@ -163,7 +165,12 @@ impl Live {
     }
 }
 
-fn write_item(live: &Live, part: usize, sample: &Sample, group_size: Option<usize>) -> Result<Vec<u8>, String> {
+fn write_item(
+    live: &Live,
+    part: usize,
+    sample: &Sample,
+    group_size: Option<usize>,
+) -> Result<Vec<u8>, String> {
     let uid = if part == 0 { live.id.to_string() } else { format!("{}.{part}", live.id) };
     let mut extra_info: Map<String, Value> = live.opening.extra_info.clone();
     extra_info.insert("session".to_owned(), Value::from(&*live.id));
@@ -187,7 +194,11 @@ fn write_item(live: &Live, part: usize, sample: &Sample, group_size: Option<usiz
 
 impl Live {
     /// What would go to the yard now, as items.
-    pub(crate) fn items(&self, style: crate::session::export::Style, discount: f64) -> Result<Vec<Vec<u8>>, String> {
+    pub(crate) fn items(
+        &self,
+        style: crate::session::export::Style,
+        discount: f64,
+    ) -> Result<Vec<Vec<u8>>, String> {
         let opening = crate::session::opening::Opening { style, discount, ..self.opening.clone() };
         let samples = {
             let inner = self.inner();

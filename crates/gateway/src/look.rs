@@ -97,11 +97,17 @@ pub struct UnderWay {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum News {
     /// An answer has begun.
-    Began { turn: u32, follows: Option<u32> },
+    Began {
+        turn: u32,
+        follows: Option<u32>,
+    },
     /// More of it.
     Said(UnderWay),
     Ended(Box<TurnView>),
-    Failed { turn: u32, message: String },
+    Failed {
+        turn: u32,
+        message: String,
+    },
     /// A reward was set, or the session closed.
     Session(Box<SessionRow>),
 }

@@ -26,11 +26,13 @@ impl Model {
     /// The name to answer with.
     pub fn called(&self, name: Option<&str>) -> Result<String, Refusal> {
         let Some(name) = name else { return Ok(self.name.clone()) };
-        let is_ours = name == self.name || self.aliases.iter().any(|alias| alias == name || alias == ANY_NAME);
+        let is_ours =
+            name == self.name || self.aliases.iter().any(|alias| alias == name || alias == ANY_NAME);
         if is_ours {
             return Ok(name.to_owned());
         }
-        let others = if self.aliases.is_empty() { String::new() } else { format!(", {}", self.aliases.join(", ")) };
+        let others =
+            if self.aliases.is_empty() { String::new() } else { format!(", {}", self.aliases.join(", ")) };
         Err(Refusal {
             field: Some("model".to_owned()),
             ..Refusal::new(
@@ -50,7 +52,10 @@ impl Model {
                  {over} too many",
                 self.context_tokens
             );
-            return Err(Refusal { field: Some("messages".to_owned()), ..Refusal::new(Kind::ContextLength, message) });
+            return Err(Refusal {
+                field: Some("messages".to_owned()),
+                ..Refusal::new(Kind::ContextLength, message)
+            });
         }
         let left = u32::try_from(left).unwrap_or(u32::MAX);
         Ok(wanted.map_or(left, |wanted| wanted.min(left)))

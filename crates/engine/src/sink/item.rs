@@ -48,11 +48,7 @@ struct Item<'a, E> {
 }
 
 /// Appends the item's JSON, or says what in it JSON cannot carry.
-pub fn write<E: Serialize>(
-    body: &mut Vec<u8>,
-    label: Label<'_, E>,
-    sample: &Sample,
-) -> Result<(), String> {
+pub fn write<E: Serialize>(body: &mut Vec<u8>, label: Label<'_, E>, sample: &Sample) -> Result<(), String> {
     let tokens = sample.rollout.as_ref().map(TokenFields::of).transpose();
     let item = Item {
         uid: label.uid,

@@ -73,7 +73,11 @@ async fn begin(
 ) -> Result<Response, Refusal> {
     let live = of_key(gateway, headers)?;
     let body = body.map_err(|rejection| {
-        let kind = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE { Kind::TooLarge } else { Kind::BadRequest };
+        let kind = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            Kind::TooLarge
+        } else {
+            Kind::BadRequest
+        };
         Refusal::new(kind, format!("the body cannot be read: {rejection}"))
     })?;
     let ask = dialect.read(&body)?;
@@ -111,7 +115,8 @@ pub(super) fn key(headers: &HeaderMap) -> Option<&str> {
 fn hints(headers: &HeaderMap) -> Hints {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     // The clients of OpenAI and Anthropic count their attempts.
-    let attempts: u32 = text("x-stainless-retry-count").and_then(|count| count.parse().ok()).unwrap_or_default();
+    let attempts: u32 =
+        text("x-stainless-retry-count").and_then(|count| count.parse().ok()).unwrap_or_default();
     Hints { is_retry: attempts > 0, idempotency_key: text("idempotency-key").map(str::to_owned) }
 }
 
@@ -135,7 +140,11 @@ async fn models(State(gateway): State<Arc<Gateway>>, headers: HeaderMap) -> Resp
     json(dialect::models(&names, gateway.started_secs()))
 }
 
-async fn model(State(gateway): State<Arc<Gateway>>, Path(name): Path<String>, headers: HeaderMap) -> Response {
+async fn model(
+    State(gateway): State<Arc<Gateway>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
     let found = of_key(&gateway, &headers).and_then(|_| gateway.model.called(Some(&name)));
     match found {
         Ok(name) => json(dialect::model(&name, gateway.started_secs())),

@@ -59,7 +59,8 @@ async fn ended(gateway: &Gateway, live: &Live, ear: &mut Ear, logprobs: bool) ->
                 Told::Ended(ended, no) => {
                     let inner = live.inner();
                     let turn = inner.state.tree.get(no);
-                    let turn = turn.ok_or_else(|| Refusal::new(Kind::Internal, "the answer was not recorded"))?;
+                    let turn =
+                        turn.ok_or_else(|| Refusal::new(Kind::Internal, "the answer was not recorded"))?;
                     return Ok(Choice { ended, ..gateway.recorded(turn, ear.choice(), logprobs) });
                 }
             }

@@ -42,7 +42,10 @@ struct Desk {
 }
 
 /// Under `/api`.
-pub fn sessions<S: Clone + Send + Sync + 'static>(gateway: Arc<Gateway>, operator: Operator) -> OpenApiRouter<S> {
+pub fn sessions<S: Clone + Send + Sync + 'static>(
+    gateway: Arc<Gateway>,
+    operator: Operator,
+) -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(open, list))
         .routes(routes!(view))
@@ -127,7 +130,10 @@ impl IntoResponse for Refusal {
 impl Desk {
     fn find(&self, session: &str) -> Result<Arc<Live>, Refusal> {
         self.gateway.find(session).ok_or_else(|| {
-            Refusal::new(Kind::NotFound, format!("there is no session {session:?}; it may have been closed long ago"))
+            Refusal::new(
+                Kind::NotFound,
+                format!("there is no session {session:?}; it may have been closed long ago"),
+            )
         })
     }
 
@@ -166,7 +172,11 @@ fn strict<T: for<'a> Deserialize<'a>>(body: &[u8]) -> Result<T, Refusal> {
 /// Opens a session: one rollout of a run, with a key for its agent and one for its judge.
 #[utoipa::path(post, path = "/sessions", tag = "sessions", request_body = Opening,
     responses((status = 200, body = Granted), (status = 429, description = "No room for another rollout now.")))]
-async fn open(State(desk): State<Desk>, headers: HeaderMap, body: bytes::Bytes) -> Result<Json<Granted>, Refusal> {
+async fn open(
+    State(desk): State<Desk>,
+    headers: HeaderMap,
+    body: bytes::Bytes,
+) -> Result<Json<Granted>, Refusal> {
     let opening: Opening = read(&body)?;
     let keys = desk.gateway.open(opening).await?;
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1");
