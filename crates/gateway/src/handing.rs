@@ -175,14 +175,17 @@ fn write_item(
     let mut extra_info: Map<String, Value> = live.opening.extra_info.clone();
     extra_info.insert("session".to_owned(), Value::from(&*live.id));
     extra_info.insert("slot".to_owned(), live.opening.slot.into());
-    if let Some(closed) = live.closed() {
+    let closed = live.closed();
+    if let Some(closed) = &closed {
         extra_info.insert("closed".to_owned(), Value::from(closed.how.name()));
     }
+    // The same every time it is written: a yard takes it for the same rollout.
+    let timestamp = closed.map(|closed| closed.at_ms as f64 / 1e3);
     let label = Label {
         uid: &uid,
         instance_id: &live.opening.instance_id,
         env_name: Some(live.opening.env_name.as_str()).filter(|name| !name.is_empty()),
-        timestamp: Some(now_ms() as f64 / 1e3),
+        timestamp,
         group_size,
         epoch: None,
         extra_info,

@@ -4,6 +4,8 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::routing::get;
 use axum::{Json, Router};
+use rollyard_gateway::gateway::Gateway;
+use rollyard_gateway::routes;
 use rollyard_store::yard::Yard;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +13,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::error::ApiError;
+use crate::gate::{self, GateError, GateSettings};
 use crate::generators::Generators;
 use crate::guard::Guard;
 use crate::live::{self, Live};
@@ -31,6 +34,8 @@ pub struct App {
     pub(crate) views: Arc<Views>,
     pub(crate) live: Arc<Live>,
     pub(crate) page: Arc<Bundle>,
+    /// Where agents ask, if the server has an engine.
+    pub(crate) gateway: Option<Arc<Gateway>>,
     /// Cancelled when the server is told to stop, so that nobody waits for groups any longer.
     pub(crate) stopping: CancellationToken,
 }
@@ -56,8 +61,15 @@ impl App {
             views,
             live: Arc::default(),
             page,
+            gateway: None,
             stopping,
         }
+    }
+
+    /// Lets agents ask here. Sessions that were open when the server stopped go on.
+    pub fn open_gateway(&mut self, settings: GateSettings) -> Result<(), GateError> {
+        self.gateway = Some(gate::open(settings, &self.runs)?);
+        Ok(())
     }
 
     /// All routes. The buffer calls also stand under `/runs/{run}`, so that a client that knows only a base
@@ -69,9 +81,11 @@ impl App {
             .nest("/api", api::routes())
             .nest("/api", view::routes())
             .nest("/api", live::routes())
+            .nest("/api", routes::sessions(self.gateway.clone(), gate::operator(guard)))
             .nest("/api", session::routes(Arc::clone(guard)));
         let (router, mut description) = described.split_for_parts();
         name_operations(&mut description);
+        let agents = self.gateway.clone().map(routes::agents).unwrap_or_default();
         router
             .route("/api/openapi.json", get(move || std::future::ready(Json(description.clone()))))
             .merge(page::routes(Arc::clone(guard)))
@@ -79,6 +93,7 @@ impl App {
             .fallback(page::not_found)
             .method_not_allowed_fallback(page::method_not_allowed)
             .with_state(self)
+            .merge(agents)
     }
 }
 

@@ -105,8 +105,17 @@ impl Guard {
 fn is_for_everybody(method: &Method, path: &str) -> bool {
     match path {
         "/healthz" | "/api/session" => true,
+        // Agents bring the key of their session, which is looked at where they ask.
+        path if rollyard_gateway::routes::is_agents_path(path) => true,
+        path if is_judgement(path) => true,
         _ => matches!(*method, Method::GET | Method::HEAD) && page::is_file(path),
     }
+}
+
+/// Rewards have a key of their own, which is looked at where they are set.
+fn is_judgement(path: &str) -> bool {
+    let call = path.strip_prefix("/api/sessions/").and_then(|rest| rest.split_once('/'));
+    call.is_some_and(|(_, call)| matches!(call, "reward" | "end" | "abandon" | "export"))
 }
 
 /// By a cookie, only our own page may ask, or somebody who typed the address. Browsers say who asks; a page on another

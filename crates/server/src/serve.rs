@@ -43,6 +43,9 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     tasks.spawn(Arc::clone(&app.views).begin());
     let views = Arc::clone(&app.views);
     tasks.spawn(Arc::clone(&app.live).watch(Arc::clone(&app.runs), stopping.clone()));
+    if let Some(gateway) = &app.gateway {
+        tasks.spawn(Arc::clone(gateway).keep_order(stopping.clone()));
+    }
     let guard = Arc::new(Guard::new(&app.settings, local));
     let handler = Handler { router: app.clone().router(&guard), guard, app, tasks: tasks.clone() };
     let handler = Arc::new(handler);
