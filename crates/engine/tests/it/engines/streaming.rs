@@ -370,6 +370,7 @@ proptest! {
             });
             let (pieces, _) = told(&engine, request).await.unwrap();
             prop_assert_eq!(&pieces.output_tokens, &whole.output_tokens);
+            prop_assert_eq!(pieces.stop_reason, whole.stop_reason);
             assert_paired(&pieces, &versions(&pieces));
             Ok(())
         })?;
