@@ -4,9 +4,10 @@
 use libfuzzer_sys::fuzz_target;
 use rollyard_engine::clients::{Dialect, read_stream};
 
-fuzz_target!(|input: (u16, &[u8])| {
-    let (cut, bytes) = input;
-    let (head, tail) = bytes.split_at(usize::from(cut).min(bytes.len()));
+fuzz_target!(|input: &[u8]| {
+    let [low, high, bytes @ ..] = input else { return };
+    let cut = usize::from(u16::from_le_bytes([*low, *high]));
+    let (head, tail) = bytes.split_at(cut.min(bytes.len()));
     for dialect in [Dialect::Sglang, Dialect::Vllm] {
         let whole = read_stream(dialect, &[bytes]);
         assert_eq!(read_stream(dialect, &[head, tail]), whole);

@@ -49,7 +49,7 @@ pub(crate) enum Plan {
     Fail { status: u16, retry_after: Option<String> },
     Disconnect,
     Raw(String),
-    Generate(Settings),
+    Generate(Box<Settings>),
 }
 
 impl Engine {
@@ -116,7 +116,7 @@ impl Engine {
         if !settings.abort_next.is_empty() {
             mine.abort_after = Some(settings.abort_next.remove(0));
         }
-        Plan::Generate(mine)
+        Plan::Generate(Box::new(mine))
     }
 
     /// If that is wanted.

@@ -138,8 +138,8 @@ async fn generation(engine: &Arc<Engine>, path: &str, body: &Bytes) -> Answer {
         Plan::Disconnect => None,
         Plan::Raw(body) => http::raw(body),
         Plan::Generate(settings) => match path {
-            "/generate" => sglang::answer(engine, settings, body, &mut held).await,
-            "/v1/completions" => vllm::answer(engine, settings, body, &mut held).await,
+            "/generate" => sglang::answer(engine, *settings, body, &mut held).await,
+            "/v1/completions" => vllm::answer(engine, *settings, body, &mut held).await,
             _ => chat::answer(engine, &settings, body).await,
         },
     };

@@ -116,9 +116,14 @@ impl Telling {
         let version = self.version_at(told);
         let new = self.tokens.get(told..to).unwrap_or_default();
         self.logprobs.extend(new.iter().map(|token| logprob(*token, version)));
-        // An abort has an event of its own: nobody knew of it when the last token was sampled.
-        let is_last =
-            to == self.tokens.len() && (self.end != End::Abort || to == told) && self.break_after != Some(to);
+        // An abort has an event of its own: nobody knew of it when the last token was sampled. A stop comes with its
+        // token, so that no break fits in between.
+        let is_all = to == self.tokens.len();
+        let is_last = match self.end {
+            End::Stop => is_all,
+            End::Length => is_all && self.break_after != Some(to),
+            End::Abort => is_all && to == told,
+        };
         let end = is_last.then_some(self.end);
         let tokens = self.tokens.get(..to).unwrap_or_default();
         let so_far = SoFar { tokens, logprobs: &self.logprobs, told, version, end };

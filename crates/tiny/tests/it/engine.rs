@@ -1,7 +1,9 @@
 //! Our own client against it, as against a real engine.
 
 use rollyard_engine::clients::{Dialect, EngineConfig, HttpEngine, check};
-use rollyard_engine::generate::{Engine, GenerationConfig, ModelRequest, ModelResponse, Prompt, StopReason};
+use rollyard_engine::generate::{
+    Delta, Engine, GenerationConfig, ModelRequest, ModelResponse, Prompt, StopReason,
+};
 use rollyard_tiny::model::Weights;
 use rollyard_tiny::train::{Lesson, Student};
 use serde_json::json;
@@ -43,6 +45,30 @@ fn check_logprobs(response: &ModelResponse, versions: &[Arc<Weights>]) {
         start = end;
     }
     assert_eq!(start, response.output_tokens.len());
+}
+
+#[test]
+fn a_stream_in_both_dialects_is_the_answer_that_comes_at_once() {
+    let server = Server::start(weights(96, 1));
+    let prompt = ids("<|user|>12+34<|end|><|assistant|>");
+    for dialect in [Dialect::Sglang, Dialect::Vllm] {
+        let engine = client(&server, dialect);
+        let ask = || request(Prompt::Tokens(prompt.clone()), 40);
+        let whole = server.runtime.block_on(engine.generate(ask())).unwrap();
+        let (mut tokens, mut logprobs, mut times) = (Vec::new(), Vec::new(), 0);
+        let mut listener = |delta: Delta<'_>| {
+            tokens.extend(delta.tokens);
+            logprobs.extend(delta.logprobs);
+            times += 1;
+        };
+        let response = server.runtime.block_on(engine.generate_told(ask(), &mut listener)).unwrap();
+        assert_eq!(response.output_tokens, whole.output_tokens, "{dialect}");
+        assert_eq!(response.stop_reason, whole.stop_reason);
+        assert_eq!(response.segments, whole.segments);
+        assert_eq!(response.text, whole.text, "{dialect}");
+        assert_eq!((tokens, logprobs), (response.output_tokens, response.output_logprobs));
+        assert!(times > 1, "{dialect}: {times}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! New weights and pauses in the middle of answers.
 
 use futures_util::future::join_all;
-use rollyard_engine::generate::{Engine, Segment};
+use rollyard_engine::generate::{Delta, Engine, ModelRequest, Prompt, Segment};
 
 use super::*;
 use crate::train::{Lesson, Student};
@@ -45,6 +45,43 @@ fn check_segment(weights: &Weights, prompt: &[i32], answer: &Answer, start: usiz
     for (told, found) in answer.logprobs[start..].iter().zip(&found) {
         assert!((told - found).abs() < 1e-4, "{told} told, {found} found");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_are_told_as_they_are_sampled_with_the_version_of_their_weights() {
+    let versions = [weights(1100, 1), weights(1100, 2)];
+    let engine = engine(&versions[0], EngineSettings::default());
+    let Ask { prompt, sampling, .. } = ask("<|user|>what?", 3, TOKENS);
+    let request = ModelRequest {
+        rid: String::new(),
+        prompt: Prompt::Tokens(prompt),
+        gconfig: GenerationConfig { min_new_tokens: TOKENS, ..sampling },
+        session: None,
+        metadata: serde_json::Map::new(),
+    };
+    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let asked = tokio::spawn({
+        let engine = engine.clone();
+        async move {
+            let mut listener = |delta: Delta<'_>| {
+                sender.send((delta.tokens.to_vec(), delta.logprobs.to_vec(), delta.version)).unwrap();
+            };
+            engine.generate_told(request, &mut listener).await.unwrap()
+        }
+    });
+    let mut told = vec![heard.recv().await.unwrap()];
+    engine.update(Arc::clone(&versions[1]), 1).await.unwrap();
+    let response = asked.await.unwrap();
+    while let Some(delta) = heard.recv().await {
+        told.push(delta);
+    }
+    assert_eq!(told.len(), TOKENS as usize);
+    assert_eq!(told.iter().flat_map(|delta| delta.0.clone()).collect::<Vec<_>>(), response.output_tokens);
+    assert_eq!(told.iter().flat_map(|delta| delta.1.clone()).collect::<Vec<_>>(), response.output_logprobs);
+    let versions: Vec<i32> =
+        response.segments.iter().flat_map(|segment| vec![segment.version; segment.tokens]).collect();
+    assert_eq!(told.iter().map(|delta| delta.2).collect::<Vec<_>>(), versions);
+    assert_eq!((versions.first(), versions.last()), (Some(&0), Some(&1)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -82,7 +82,7 @@ async fn a_bad_request_is_told_what_is_wrong() {
     let weights = weights(96, 5);
     let engine = engine(&weights, EngineSettings::default());
     type Change = fn(&mut Ask);
-    let table: [(Change, &str, &str); 10] = [
+    let table: [(Change, &str, &str); 12] = [
         (|ask| ask.prompt.clear(), "prompt", "no tokens"),
         (|ask| ask.prompt.push(5000), "prompt", "token 5000 is none"),
         (|ask| ask.prompt.push(-1), "prompt", "token -1 is none"),
