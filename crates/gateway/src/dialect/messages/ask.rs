@@ -9,12 +9,16 @@ use super::super::sampling::{self, Names};
 use super::super::tools;
 use super::blocks;
 use crate::ask::{Ask, Chat, Prompt, Sampling};
-use crate::refusal::Refusal;
+use crate::refusal::{Kind, Refusal};
+
+/// The answer that the messages of a thread follow.
+pub(super) const PREVIOUS: &str = "thread.previous_message_id";
 
 pub(in super::super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
     let body = Fields::of_body(body)?;
     body.need("max_tokens", "a whole number from 1")?;
     refuse_servers(&body)?;
+    refuse_threads(&body)?;
     let chosen = tools::anthropic_choice(&body)?;
     let (tools, tool_choice) = tools::choose(tools::with_input_schema(&body)?, chosen)?;
     let chat = Chat { follows: None, messages: blocks::read_all(&body)?, tools, tool_choice };
@@ -58,4 +62,21 @@ fn refuse_servers(body: &Fields<'_>) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// A thread may be lost at any time, and whoever is told so sends the whole conversation again. So the first request
+/// of one is answered like any other, and what would go on from there is not found.
+fn refuse_threads(body: &Fields<'_>) -> Result<(), Refusal> {
+    let Some(thread) = body.object("thread")? else { return Ok(()) };
+    match thread.text("type")?.as_deref() {
+        Some("create") => Ok(()),
+        Some("continue") => {
+            let id = thread.needed_text("previous_message_id")?;
+            let message = format!(
+                "field \"{PREVIOUS}\" is {id:?}, but no threads are kept here: send the whole conversation"
+            );
+            Err(Refusal { kind: Kind::NotFound, ..Refusal::field(PREVIOUS, message) })
+        }
+        _ => Err(thread.wrong("type", "\"create\" or \"continue\"")),
+    }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::borrow::Cow;
 
+use super::ask::PREVIOUS;
 use crate::refusal::{Kind, Refusal};
 
 #[derive(Serialize)]
@@ -15,6 +16,13 @@ pub(in super::super) struct Failure<'a> {
 struct Error<'a> {
     r#type: &'static str,
     message: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+}
+
+#[derive(Serialize)]
+struct Details {
+    error_code: &'static str,
 }
 
 impl<'a> From<&'a Refusal> for Failure<'a> {
@@ -34,6 +42,9 @@ impl<'a> From<&'a Refusal> for Failure<'a> {
             Kind::ContextLength => Cow::Owned(format!("prompt is too long: {}", refusal.message)),
             _ => Cow::Borrowed(refusal.message.as_str()),
         };
-        Self { r#type: "error", error: Error { r#type, message } }
+        // By this code clients know that the whole conversation is wanted.
+        let lost = refusal.kind == Kind::NotFound && refusal.field.as_deref() == Some(PREVIOUS);
+        let details = lost.then_some(Details { error_code: "thread_not_found" });
+        Self { r#type: "error", error: Error { r#type, message, details } }
     }
 }

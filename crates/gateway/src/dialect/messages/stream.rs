@@ -35,11 +35,14 @@ enum Event<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Delta<'a> {
-    ThinkingDelta { thinking: &'a str },
-    TextDelta { text: &'a str },
-    InputJsonDelta { partial_json: &'a str },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: &'a str },
+    #[serde(rename = "text_delta")]
+    Text { text: &'a str },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: &'a str },
 }
 
 #[derive(Serialize)]
@@ -57,18 +60,18 @@ impl Stream {
         match piece {
             Piece::Reasoning(thinking) if !thinking.is_empty() => {
                 self.start(Kind::Thinking, Block::Thinking { thinking: "", signature: "" }, out);
-                self.grow(Kind::Thinking, Delta::ThinkingDelta { thinking }, out);
+                self.grow(Kind::Thinking, Delta::Thinking { thinking }, out);
             }
             Piece::Content(text) if !text.is_empty() => {
                 self.start(Kind::Text, Block::Text { text: "" }, out);
-                self.grow(Kind::Text, Delta::TextDelta { text }, out);
+                self.grow(Kind::Text, Delta::Text { text }, out);
             }
             Piece::CallBegun { index, id, name } => {
                 let input = Cow::Owned(answer::empty());
                 self.start(Kind::Call(*index), Block::ToolUse { id, name, input }, out);
             }
             Piece::CallArguments { index, json } if !json.is_empty() => {
-                self.grow(Kind::Call(*index), Delta::InputJsonDelta { partial_json: json }, out);
+                self.grow(Kind::Call(*index), Delta::InputJson { partial_json: json }, out);
             }
             Piece::Reasoning(_) | Piece::Content(_) | Piece::CallArguments { .. } => {}
         }

@@ -1,8 +1,10 @@
 //! Claims about the dialects: what is read and refused, what is told, and that a stream says what a whole answer says.
 
 mod any;
+mod gist;
 mod read;
 mod refused;
+mod refused_messages;
 mod stream;
 mod told;
 

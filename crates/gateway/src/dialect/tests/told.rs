@@ -158,6 +158,16 @@ fn refusals_have_the_names_of_the_dialect() {
 }
 
 #[test]
+fn a_thread_that_goes_on_is_told_to_begin_again() {
+    let thread = |thread: &str| Dialect::Messages.read(body(Dialect::Messages, thread).as_bytes());
+    assert!(thread(r#""thread": {"type": "create"}"#).is_ok());
+    let lost = thread(r#""thread": {"type": "continue", "previous_message_id": "msg_1"}"#).unwrap_err();
+    assert_eq!(lost.kind.status(), 404);
+    let told = value(&Dialect::Messages.refuse(&lost));
+    assert_eq!(told["error"]["details"], json!({"error_code": "thread_not_found"}));
+}
+
+#[test]
 fn models_suit_both_clients() {
     let one = json!({"id": "m", "object": "model", "created": 7, "owned_by": "rollyard", "type": "model",
         "display_name": "m", "created_at": "1970-01-01T00:00:07Z", "lifecycle": "active"});
