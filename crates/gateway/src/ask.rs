@@ -63,6 +63,8 @@ pub struct Sampling {
     pub top_p: Option<f32>,
     pub top_k: Option<u32>,
     pub frequency_penalty: Option<f32>,
+    /// Only where it changes something.
+    pub presence_penalty: Option<f32>,
     pub stop: Vec<String>,
     pub stop_token_ids: Vec<i32>,
     pub seed: Option<u64>,
