@@ -1,6 +1,7 @@
 //! `rollyard serve`: opens the runs, listens, and closes them again.
 
 mod arguments;
+mod gateway;
 mod recovery;
 
 pub(crate) use arguments::Arguments;
@@ -67,18 +68,23 @@ async fn serve(mut serving: Serving) -> Result<()> {
     recovery::report(&runs, &took).await?;
     runs.configure_default(&serving.knobs).await?;
 
-    // Until here a signal ends the process as usual: there is nothing to finish.
     let stopping = CancellationToken::new();
+    let gateway = gateway::settings(&serving).await?;
+    let mut app = App::new(Arc::clone(&runs), serving.server, stopping.clone());
+    if let Some(gateway) = gateway {
+        app.open_gateway(gateway)?;
+    }
+
+    // Until here a signal ends the process as usual: there is nothing to finish.
     let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::spawn(stop_on_signal(signals, stopping.clone()));
+    tokio::spawn(stop_on_signal(signals, stopping));
     let listener = listen(serving.listen)?;
     let address = listener.local_addr()?;
     let mut out = io::stdout();
     if let Err(error) = writeln!(out, "listening on http://{address}").and_then(|()| out.flush()) {
         tracing::warn!("listening on http://{address}, but nobody reads it on stdout: {error}");
     }
-    let served =
-        rollyard_server::serve(listener, App::new(Arc::clone(&runs), serving.server, stopping)).await;
+    let served = rollyard_server::serve(listener, app).await;
     tokio::task::spawn_blocking(move || runs.close()).await?;
     tracing::info!("stopped");
     Ok(served?)

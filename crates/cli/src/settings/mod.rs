@@ -4,6 +4,7 @@
 //! wins, and a default stands behind them. [`table`] lists the settings, [`sources`] reads the three places,
 //! [`resolve`] picks, [`show`] prints what was picked and from where.
 
+mod gateway;
 #[cfg(test)]
 mod page;
 mod resolve;
@@ -11,6 +12,7 @@ mod show;
 mod sources;
 mod table;
 
+pub(crate) use gateway::GatewayServing;
 pub(crate) use resolve::{Resolved, Serving};
 pub(crate) use show::show;
 pub(crate) use sources::Sources;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::table::{Section, Setting, settings};
-use super::{SettingsError, Sources};
+use super::{GatewayServing, SettingsError, Sources};
 
 /// A setting with the value it has, and where that comes from.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Resolved {
         }
     }
 
-    fn invalid(&self, expected: &str) -> SettingsError {
+    pub(super) fn invalid(&self, expected: &str) -> SettingsError {
         SettingsError::Invalid {
             name: self.setting.name.to_owned(),
             value: self.value.to_string(),
@@ -61,6 +61,8 @@ pub(crate) struct Serving {
     pub(crate) server: rollyard_server::Settings,
     /// The folder of a model; its tokenizer is loaded when it is needed.
     pub(crate) tokenizer: Option<PathBuf>,
+    /// Whom agents ask through this server, if they do.
+    pub(crate) gateway: Option<GatewayServing>,
     /// Where rollouts are kept, if anywhere.
     pub(crate) archive: Option<ArchiveSettings>,
     /// The knobs that were given; the default run keeps its own where none was.
@@ -85,6 +87,7 @@ impl Serving {
             data: PathBuf::from(picked.text("data")?),
             log_level: picked.log_level()?,
             archive: picked.archive()?,
+            gateway: picked.gateway()?,
             tokenizer: picked.folder("tokenizer")?,
             server,
             knobs,
@@ -105,10 +108,10 @@ fn pick(setting: Setting, sources: &Sources) -> Resolved {
     Resolved { value: setting.default.clone(), origin: Origin::Default, setting }
 }
 
-struct Picked(Vec<Resolved>);
+pub(super) struct Picked(Vec<Resolved>);
 
 impl Picked {
-    fn get(&self, name: &str) -> &Resolved {
+    pub(super) fn get(&self, name: &str) -> &Resolved {
         let found = self.0.iter().find(|resolved| resolved.setting.name == name);
         found.expect("only settings of the table are asked for")
     }
@@ -315,7 +318,7 @@ impl Picked {
         })
     }
 
-    fn size(&self, name: &str) -> Result<usize, SettingsError> {
+    pub(super) fn size(&self, name: &str) -> Result<usize, SettingsError> {
         let resolved = self.get(name);
         let size = match &resolved.value {
             Value::String(text) => text.trim().parse().ok(),
@@ -324,13 +327,17 @@ impl Picked {
         size.filter(|size| *size > 0).ok_or_else(|| resolved.invalid("a number of bytes above 0"))
     }
 
-    fn count(&self, name: &str) -> Result<u32, SettingsError> {
+    pub(super) fn count(&self, name: &str) -> Result<u32, SettingsError> {
         let resolved = self.get(name);
         let count = match &resolved.value {
             Value::String(text) => text.trim().parse().ok(),
             value => value.as_u64().and_then(|count| u32::try_from(count).ok()),
         };
         count.ok_or_else(|| resolved.invalid("a whole number from 0"))
+    }
+
+    pub(super) fn optional_count(&self, name: &str) -> Result<Option<u32>, SettingsError> {
+        if self.get(name).value.is_null() { Ok(None) } else { self.count(name).map(Some) }
     }
 
     /// A folder that is there.
@@ -342,11 +349,11 @@ impl Picked {
         }
     }
 
-    fn text(&self, name: &str) -> Result<String, SettingsError> {
+    pub(super) fn text(&self, name: &str) -> Result<String, SettingsError> {
         self.optional_text(name)?.ok_or_else(|| self.get(name).invalid("a text"))
     }
 
-    fn optional_text(&self, name: &str) -> Result<Option<String>, SettingsError> {
+    pub(super) fn optional_text(&self, name: &str) -> Result<Option<String>, SettingsError> {
         match &self.get(name).value {
             Value::Null => Ok(None),
             Value::String(text) => Ok(Some(text.clone())),
@@ -354,7 +361,7 @@ impl Picked {
         }
     }
 
-    fn list(&self, name: &str) -> Result<Vec<String>, SettingsError> {
+    pub(super) fn list(&self, name: &str) -> Result<Vec<String>, SettingsError> {
         let resolved = self.get(name);
         let texts =
             |values: &Vec<Value>| values.iter().map(|value| value.as_str().map(str::to_owned)).collect();

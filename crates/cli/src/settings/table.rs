@@ -55,7 +55,7 @@ impl Setting {
 
     /// A token in a listing is a token in somebody's scrollback.
     pub(crate) fn is_secret(&self) -> bool {
-        matches!(self.name, "token" | "grader_key")
+        matches!(self.name, "token" | "grader_key" | "engine_key")
     }
 }
 
@@ -178,6 +178,56 @@ pub(crate) fn settings() -> Vec<Setting> {
             "DIR",
             Value::Null,
             "Folder of a model whose tokenizer says what text the tokens of viewed rollouts are",
+        ),
+        server(
+            "engine",
+            "URL",
+            json!([]),
+            "Inference engine that agents ask through this server (SGLang or vLLM); needs tokenizer",
+        ),
+        server(
+            "engine_dialect",
+            "NAME",
+            json!("auto"),
+            "What the engine speaks: `sglang`, `vllm`, or `auto` to ask it",
+        ),
+        server(
+            "engine_key",
+            "KEY",
+            Value::Null,
+            "Secret for the engine; other users can see flags, so prefer ROLLYARD_ENGINE_KEY",
+        ),
+        server("model_name", "NAME", Value::Null, "Name of the model for agents; its folder's if not set"),
+        server(
+            "model_alias",
+            "NAME",
+            json!([]),
+            "Another name that agents may call the model by; `*` is any",
+        ),
+        server(
+            "context_tokens",
+            "N",
+            Value::Null,
+            "Tokens that a prompt and its answer may have together; as the model's files say if not set",
+        ),
+        server(
+            "grammar",
+            "NAME",
+            json!("auto"),
+            "How the model writes thoughts and tool calls, for instance `qwen` or `llama3`; `auto` asks its template",
+        ),
+        server("max_sessions", "N", json!(10_000), "Sessions of agents that may be open at once"),
+        server(
+            "session_batch",
+            "N",
+            Value::Null,
+            "Rollouts of one training step: with it, sessions are opened at the trainer's pace",
+        ),
+        server(
+            "session_ahead",
+            "N",
+            json!(1),
+            "Steps that sessions may be opened ahead of the trainer, with session_batch",
         ),
         server(
             "grader_url",

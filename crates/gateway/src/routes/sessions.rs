@@ -37,13 +37,13 @@ impl fmt::Debug for Operator {
 
 #[derive(Clone, Debug)]
 struct Desk {
-    gateway: Arc<Gateway>,
+    gateway: Option<Arc<Gateway>>,
     operator: Operator,
 }
 
-/// Under `/api`.
+/// Under `/api`. A server without an engine has no sessions, and says so.
 pub fn sessions<S: Clone + Send + Sync + 'static>(
-    gateway: Arc<Gateway>,
+    gateway: Option<Arc<Gateway>>,
     operator: Operator,
 ) -> OpenApiRouter<S> {
     OpenApiRouter::new()
@@ -72,7 +72,8 @@ struct Granted {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 struct Listed {
     sessions: Vec<SessionRow>,
-    counts: GatewayCounts,
+    /// Nothing where the server has no engine.
+    counts: Option<GatewayCounts>,
 }
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -128,8 +129,15 @@ impl IntoResponse for Refusal {
 }
 
 impl Desk {
+    fn gateway(&self) -> Result<&Arc<Gateway>, Refusal> {
+        self.gateway.as_ref().ok_or_else(|| {
+            let message = "this server has no engine that agents could ask; start it with --engine and --tokenizer";
+            Refusal::new(Kind::NotFound, message)
+        })
+    }
+
     fn find(&self, session: &str) -> Result<Arc<Live>, Refusal> {
-        self.gateway.find(session).ok_or_else(|| {
+        self.gateway()?.find(session).ok_or_else(|| {
             Refusal::new(
                 Kind::NotFound,
                 format!("there is no session {session:?}; it may have been closed long ago"),
@@ -146,7 +154,7 @@ impl Desk {
             let message = "rewards need the session's reward_key, as `Authorization: Bearer …`";
             return Err(Refusal::new(Kind::Unauthorized, message));
         };
-        let live = self.gateway.by_reward_key(key)?;
+        let live = self.gateway()?.by_reward_key(key)?;
         if &*live.id == session {
             return Ok(live);
         }
@@ -178,18 +186,23 @@ async fn open(
     body: bytes::Bytes,
 ) -> Result<Json<Granted>, Refusal> {
     let opening: Opening = read(&body)?;
-    let keys = desk.gateway.open(opening).await?;
+    let gateway = desk.gateway()?;
+    let keys = gateway.open(opening).await?;
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1");
     let scheme = headers.get("x-forwarded-proto").and_then(|proto| proto.to_str().ok()).unwrap_or("http");
     let base = format!("{scheme}://{host}");
-    let model = desk.gateway.model.name.clone();
+    let model = gateway.model.name.clone();
     Ok(Json(Granted { keys, base_url: format!("{base}/v1"), anthropic_base_url: base, model }))
 }
 
 /// All sessions that are open or were closed lately, the newest first.
 #[utoipa::path(get, path = "/sessions", tag = "sessions", responses((status = 200, body = Listed)))]
 async fn list(State(desk): State<Desk>) -> Json<Listed> {
-    Json(Listed { sessions: desk.gateway.rows(), counts: desk.gateway.counts() })
+    let gateway = desk.gateway.as_ref();
+    Json(Listed {
+        sessions: gateway.map(|gateway| gateway.rows()).unwrap_or_default(),
+        counts: gateway.map(|gateway| gateway.counts()),
+    })
 }
 
 /// One session with all its turns.
@@ -243,7 +256,7 @@ async fn reward(
 ) -> Result<Json<SessionRow>, Refusal> {
     let live = desk.judged(&session, &headers)?;
     let Rewarding { reward, interaction_id } = strict(&body)?;
-    desk.gateway.reward(&live, interaction_id.as_deref(), reward).await?;
+    desk.gateway()?.reward(&live, interaction_id.as_deref(), reward).await?;
     Ok(Json(live.row()))
 }
 
@@ -258,7 +271,7 @@ async fn end(
 ) -> Result<Json<SessionRow>, Refusal> {
     let live = desk.judged(&session, &headers)?;
     let Ending { reward } = read(&body)?;
-    desk.gateway.finish(&live, reward).await?;
+    desk.gateway()?.finish(&live, reward).await?;
     Ok(Json(live.row()))
 }
 
@@ -273,8 +286,8 @@ async fn abandon(
 ) -> Result<Json<SessionRow>, Refusal> {
     let live = desk.judged(&session, &headers)?;
     let Abandoning { reason } = read(&body)?;
-    desk.gateway.abandon(&live, reason.as_deref().unwrap_or("it was given up")).await?;
-    desk.gateway.hand_on(&live).await;
+    desk.gateway()?.abandon(&live, reason.as_deref().unwrap_or("it was given up")).await?;
+    desk.gateway()?.hand_on(&live).await;
     Ok(Json(live.row()))
 }
 
