@@ -109,8 +109,13 @@ impl<'a> From<&'a Refusal> for Failure<'a> {
             Kind::ContextLength => ("invalid_request_error", Some("context_length_exceeded")),
             Kind::Unauthorized => ("invalid_request_error", Some("invalid_api_key")),
             Kind::Forbidden => ("invalid_request_error", Some("permission_denied")),
-            Kind::NotFound if param == Some("model") => ("invalid_request_error", Some("model_not_found")),
-            Kind::NotFound => ("invalid_request_error", Some("not_found")),
+            Kind::NotFound => match param {
+                Some("model") => ("invalid_request_error", Some("model_not_found")),
+                Some("previous_response_id") => {
+                    ("invalid_request_error", Some("previous_response_not_found"))
+                }
+                _ => ("invalid_request_error", Some("not_found")),
+            },
             Kind::Conflict => ("invalid_request_error", Some("conflict")),
             Kind::TooLarge => ("invalid_request_error", Some("request_too_large")),
             Kind::NoCapacity => ("rate_limit_error", Some("rate_limit_exceeded")),

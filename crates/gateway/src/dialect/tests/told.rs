@@ -158,6 +158,18 @@ fn refusals_have_the_names_of_the_dialect() {
 }
 
 #[test]
+fn what_is_not_found_is_named_by_its_field() {
+    for (field, code) in [
+        ("model", "model_not_found"),
+        ("previous_response_id", "previous_response_not_found"),
+        ("path", "not_found"),
+    ] {
+        let refusal = Refusal { kind: Kind::NotFound, ..Refusal::field(field, "no") };
+        assert_eq!(value(&Dialect::Responses.refuse(&refusal))["error"]["code"], code);
+    }
+}
+
+#[test]
 fn a_thread_that_goes_on_is_told_to_begin_again() {
     let thread = |thread: &str| Dialect::Messages.read(body(Dialect::Messages, thread).as_bytes());
     assert!(thread(r#""thread": {"type": "create"}"#).is_ok());
