@@ -58,7 +58,8 @@ pub enum GateError {
 
 /// Opens the gateway, with the sessions that were open when the server stopped.
 pub(crate) fn open(settings: GateSettings, runs: &Arc<Runs>) -> Result<Arc<Gateway>, GateError> {
-    let GateSettings { engine, tokenizer, model, aliases, context_tokens, grammar, durability, gateway } = settings;
+    let GateSettings { engine, tokenizer, model, aliases, context_tokens, grammar, durability, gateway } =
+        settings;
     let grammar = match grammar {
         Some(name) => Grammar::named(&name)?,
         None => {
@@ -78,7 +79,8 @@ pub(crate) fn open(settings: GateSettings, runs: &Arc<Runs>) -> Result<Arc<Gatew
     let (journal, records) = open_journal(runs.dir(), durability)?;
     let yard = Arc::new(Beside { runs: Arc::clone(runs) });
     let gateway = Gateway::new(engine, model, gateway, Arc::new(Kept { journal }), yard);
-    let sessions = gateway.recover(records.into_iter().map(|record| record.to_vec())).map_err(GateError::Record)?;
+    let sessions =
+        gateway.recover(records.into_iter().map(|record| record.to_vec())).map_err(GateError::Record)?;
     if sessions > 0 {
         tracing::info!(sessions, "sessions of the gateway go on");
     }
@@ -132,7 +134,10 @@ impl RunsOfGateway for Beside {
             })?;
             let load = yard.ask(|ledger| {
                 let books = ledger.books();
-                RunLoad { steps: ledger.version().unwrap_or(0), accepted: books.held + books.leased + books.trained }
+                RunLoad {
+                    steps: ledger.version().unwrap_or(0),
+                    accepted: books.held + books.leased + books.trained,
+                }
             });
             let load = load.await.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
             Ok(Some(load))
@@ -146,7 +151,8 @@ impl RunsOfGateway for Beside {
             let mut submissions = Vec::with_capacity(delivery.items.len());
             for json in delivery.items {
                 let json = Bytes::from(json);
-                let read = item::decode(&json).map_err(|error| format!("a rollout cannot be read: {error}"))?;
+                let read =
+                    item::decode(&json).map_err(|error| format!("a rollout cannot be read: {error}"))?;
                 submissions.push(Submission::new(read, json));
             }
             let outcomes = yard.admit(submissions).await.map_err(|error| error.to_string())?;

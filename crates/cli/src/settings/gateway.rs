@@ -28,7 +28,9 @@ impl Picked {
             return Ok(None);
         }
         if self.optional_text("tokenizer")?.is_none() {
-            return Err(self.get("engine").invalid("an engine together with `tokenizer`, its model's folder"));
+            return Err(self
+                .get("engine")
+                .invalid("an engine together with `tokenizer`, its model's folder"));
         }
         let dialect = match self.text("engine_dialect")?.as_str() {
             "auto" => None,
@@ -43,7 +45,8 @@ impl Picked {
         }
         let sessions_max = self.count("max_sessions")?;
         let concurrent = NonZeroU32::new(sessions_max);
-        let max_concurrent = concurrent.ok_or_else(|| self.get("max_sessions").invalid("a number above 0"))?;
+        let max_concurrent =
+            concurrent.ok_or_else(|| self.get("max_sessions").invalid("a number above 0"))?;
         let ahead = self.count("session_ahead")?;
         let batch = self.optional_count("session_batch")?;
         let pace = match batch.map(NonZeroU32::new) {

@@ -14,7 +14,7 @@ pub struct Grammar {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no grammar is called {name:?}; there are {}", names().join(", "))]
+#[error("no grammar is called {name:?}; there are {}", Grammar::names().join(", "))]
 pub struct UnknownGrammar {
     pub name: String,
 }
@@ -68,6 +68,11 @@ impl Grammar {
         Self::named(name).expect("the names above are in the table")
     }
 
+    /// All there are.
+    pub fn names() -> Vec<&'static str> {
+        FAMILIES.iter().map(|family| family.name).collect()
+    }
+
     pub fn name(&self) -> &str {
         self.family.name
     }
@@ -81,10 +86,6 @@ impl fmt::Debug for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Grammar").field(&self.family.name).finish()
     }
-}
-
-pub(super) fn names() -> Vec<&'static str> {
-    FAMILIES.iter().map(|family| family.name).collect()
 }
 
 const THINK: Option<Thought> = Some(Thought { open: "<think>", close: "</think>" });

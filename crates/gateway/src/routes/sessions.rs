@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -131,7 +131,8 @@ impl IntoResponse for Refusal {
 impl Desk {
     fn gateway(&self) -> Result<&Arc<Gateway>, Refusal> {
         self.gateway.as_ref().ok_or_else(|| {
-            let message = "this server has no engine that agents could ask; start it with --engine and --tokenizer";
+            let message =
+                "this server has no engine that agents could ask; start it with --engine and --tokenizer";
             Refusal::new(Kind::NotFound, message)
         })
     }

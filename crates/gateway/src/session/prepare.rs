@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 
 use super::continuity::{Continuity, Found, Next};
-use super::memory::{Known, Memory, Standing};
+use super::memory::{Known, Memory, Role, Standing};
 use super::tree::Tree;
 use super::turn::{Cut, Prefix, TurnNo};
 use crate::ask::{Chat, Prompt};
@@ -105,8 +105,19 @@ impl Finder<'_> {
             let message = format!("previous_response_id is {follows:?}, but this session has no such answer");
             return Err(Refusal::field("previous_response_id", message));
         };
-        let before = tree.conversation(no).into_iter().chain([&turn.answer]).cloned();
-        Ok(before.chain(sent).collect())
+        let mut before: Vec<Arc<Known>> = tree.conversation(no).into_iter().cloned().collect();
+        before.push(Arc::clone(&turn.answer));
+        // Instructions that come again take the place of the earlier ones: they stand first, as they did.
+        let instructs = sent.first().is_some_and(|first| first.role == Role::System);
+        let was_instructed = before.first().is_some_and(|first| first.role == Role::System);
+        if !instructs {
+            before.extend(sent);
+            return Ok(before);
+        }
+        let mut sent = sent.into_iter();
+        let instructions = sent.next();
+        let rest = before.into_iter().skip(usize::from(was_instructed));
+        Ok(instructions.into_iter().chain(rest).chain(sent).collect())
     }
 }
 
