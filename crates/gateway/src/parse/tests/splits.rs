@@ -1,12 +1,12 @@
 //! However an answer is cut into parts, the same is told, and in linear time.
 
+use crate::parse::Grammar;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value};
 
 use super::{Asked, listen};
 use crate::parse::Heard;
-use crate::parse::grammar::names;
 use crate::parse::marks::work;
 use crate::tell::{Call, Piece};
 
@@ -138,7 +138,7 @@ proptest! {
         prompt_end in prompt_end(),
         tools in any::<bool>(),
     ) {
-        for grammar in names() {
+        for grammar in Grammar::names() {
             let asked = Asked { grammar, tools, prompt_end };
             let (pieces, whole) = listen(asked, [text.as_str()]);
             let (cut_pieces, by_cuts) = listen(asked, cut(&text, &cuts));
@@ -195,7 +195,7 @@ fn work_grows_with_the_text_and_not_with_its_square() {
         for lead in
             ["", "<think>", "<tool_call>", "[TOOL_CALLS]", "<|python_tag|>{", "{\"name\": \"", "<|channel|>"]
         {
-            for grammar in names() {
+            for grammar in Grammar::names() {
                 let text = format!("{lead}{}", unit.repeat(BYTES / 50 / unit.len()));
                 // A mark that is almost there is looked at again with each character that comes.
                 let most = 40 * text.len() + 100;
@@ -205,7 +205,7 @@ fn work_grows_with_the_text_and_not_with_its_square() {
             }
         }
     }
-    for grammar in names() {
+    for grammar in Grammar::names() {
         let call =
             format!("<tool_call>{{\"name\": \"add\", \"arguments\": {{\"code\": \"{long}\"}}}}</tool_call>");
         for work in work_for(grammar, &call) {
