@@ -24,7 +24,7 @@ pub struct SessionRow {
     pub reason: Option<String>,
     pub opened_ms: u64,
     pub expires_ms: u64,
-    pub turns: usize,
+    pub turn_count: usize,
     /// Answers under way.
     pub running: u32,
     pub sampled_tokens: u64,
@@ -156,7 +156,7 @@ impl Live {
             reason: state.closed.as_ref().map(|closed| closed.reason.clone()),
             opened_ms: self.opened_ms,
             expires_ms: self.expires_ms(),
-            turns: state.tree.len(),
+            turn_count: state.tree.len(),
             running: inner.running,
             sampled_tokens: state.sampled_tokens,
             reward: state.rewards.last.or_else(|| state.rewards.of_turns.values().last().copied()),

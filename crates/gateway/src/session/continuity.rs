@@ -60,6 +60,11 @@ pub struct Found {
 }
 
 impl Continuity {
+    /// Renders every conversation whole.
+    pub fn of_wholes() -> Self {
+        Self { distrusts_windows: AtomicBool::new(true), ..Self::default() }
+    }
+
     pub fn counts(&self) -> ContinuityCounts {
         ContinuityCounts {
             windows: self.windows.load(Ordering::Relaxed),
@@ -72,8 +77,9 @@ impl Continuity {
     pub fn tail(&self, next: &Next<'_>) -> Result<Option<Found>, EpisodeError> {
         let Some(answer) = Answer::read(next)? else { return Ok(None) };
         let chain = next.tree.chain(next.after);
-        let must_prove =
-            self.distrusts_windows.load(Ordering::Relaxed) || answer.may_lose_thoughts(next, &chain);
+        let must_prove = self.distrusts_windows.load(Ordering::Relaxed)
+            || answer.may_lose_thoughts(next, &chain)
+            || is_unusual(next, &chain);
         let seen = match must_prove {
             true => None,
             false => answer.tail_after(next, &window(next.tree, &chain))?,
@@ -172,6 +178,15 @@ impl<'a> Answer<'a> {
 
 fn plain(text: &str) -> Box<RawValue> {
     to_raw_value(&json!({"role": "assistant", "content": text})).expect("two texts are JSON")
+}
+
+/// Two answers in a row, or an answer of the agent's own: templates write the last answer of a conversation
+/// differently, and a window does not show which one was the last.
+fn is_unusual(next: &Next<'_>, chain: &[TurnNo]) -> bool {
+    let odd = |messages: &[Arc<Known>]| {
+        messages.is_empty() || messages.iter().any(|message| message.role == Role::Assistant)
+    };
+    odd(next.new) || chain.iter().filter_map(|no| next.tree.get(*no)).any(|turn| odd(&turn.messages))
 }
 
 /// The system message, and the last question before the answer.

@@ -14,3 +14,6 @@ pub mod prepare;
 pub mod state;
 pub mod tree;
 pub mod turn;
+
+#[cfg(test)]
+mod tests;
