@@ -231,7 +231,7 @@ fn check(talk: &mut Talk, whole: &mut Talk) -> Prepared {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn no_token_drifts_in_any_conversation(
