@@ -1,13 +1,14 @@
 //! A request of an agent, from what it asks to what is made for it.
 
 use rollyard_engine::generate::GenerationConfig;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 
 use crate::ask::{Ask, Chat, Prompt, Sampling, ToolChoice};
 use crate::drive::Drive;
 use crate::flight::{Ear, Flight};
-use crate::gateway::{Gateway, now_ms, over};
+use crate::gateway::{Gateway, expired, now_ms, over};
 use crate::live::{Called, Live};
 use crate::parse::{Grammar, Listener};
 use crate::refusal::{Kind, Refusal};
@@ -59,7 +60,11 @@ impl Gateway {
         if let Some(closed) = &inner.state.closed {
             return Err(over(closed));
         }
+        if now_ms() >= live.expires_ms() {
+            return Err(expired(live));
+        }
         let finder = Finder {
+            session: &live.id,
             tokenizer: &self.model.tokenizer,
             continuity: &self.model.continuity,
             template_kwargs: &ask.template_kwargs,
@@ -139,22 +144,11 @@ impl Gateway {
 
     /// What an agent was told of a turn.
     pub(crate) fn recorded(&self, turn: &Turn, choice: u32, logprobs: bool) -> Choice {
-        let answer: Value = serde_json::from_str(turn.answer.json.get()).unwrap_or_default();
-        let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
-        let call = |call: &Value| Call {
-            id: call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            name: call.pointer("/function/name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            arguments: match call.pointer("/function/arguments") {
-                Some(Value::String(text)) => text.clone(),
-                Some(arguments) => arguments.to_string(),
-                None => "{}".to_owned(),
-            },
-        };
-        let calls = answer.get("tool_calls").and_then(Value::as_array);
+        let said = Recorded::read(&turn.answer.json);
         Choice {
-            reasoning: text("reasoning_content"),
-            content: text("content").unwrap_or_default(),
-            calls: calls.into_iter().flatten().map(call).collect(),
+            reasoning: said.reasoning_content,
+            content: said.content.unwrap_or_default(),
+            calls: said.tool_calls.into_iter().map(Call::from).collect(),
             tokens: if logprobs { self.spelled(&turn.sampled, &turn.logprobs) } else { Vec::new() },
             ended: Ended {
                 choice,
@@ -229,13 +223,50 @@ impl Gateway {
     }
 
     /// How to read the answer, and the tools that it may call. A plain completion is text.
-    fn grammar<'a>(&self, ask: &'a Ask) -> (Grammar, Option<&'a serde_json::value::RawValue>) {
+    fn grammar<'a>(&self, ask: &'a Ask) -> (Grammar, Option<&'a RawValue>) {
         match &ask.prompt {
             Prompt::Chat(chat) => (self.model.grammar, chat.tools.as_deref()),
             Prompt::Text(_) | Prompt::Tokens(_) => {
                 (Grammar::named("none").expect("there is a grammar without marks"), None)
             }
         }
+    }
+}
+
+/// An answer as it is kept.
+#[derive(Default, Deserialize)]
+struct Recorded {
+    reasoning_content: Option<String>,
+    content: Option<String>,
+    #[serde(default)]
+    tool_calls: Vec<RecordedCall>,
+}
+
+#[derive(Deserialize)]
+struct RecordedCall {
+    #[serde(default)]
+    id: String,
+    function: RecordedFunction,
+}
+
+#[derive(Deserialize)]
+struct RecordedFunction {
+    name: String,
+    /// As the model wrote them: numbers and spaces are not ours to change.
+    arguments: Box<RawValue>,
+}
+
+impl Recorded {
+    fn read(message: &RawValue) -> Self {
+        serde_json::from_str(message.get()).unwrap_or_default()
+    }
+}
+
+impl From<RecordedCall> for Call {
+    fn from(call: RecordedCall) -> Self {
+        let written = call.function.arguments.get();
+        let arguments = serde_json::from_str::<String>(written).unwrap_or_else(|_| written.to_owned());
+        Self { id: call.id, name: call.function.name, arguments }
     }
 }
 

@@ -249,7 +249,7 @@ impl Gateway {
             let turn = match answer {
                 None => None,
                 Some(name) => {
-                    let found = turn_id(name).and_then(|id| inner.state.tree.by_id(id));
+                    let found = turn_id(name, &live.id).and_then(|id| inner.state.tree.by_id(id));
                     Some(found.ok_or_else(|| {
                         let message =
                             format!("interaction_id is {name:?}, but the session has no such answer");
@@ -351,6 +351,11 @@ impl Gateway {
     fn write_sessions(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Live>>> {
         self.sessions.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Its time is over, whether or not it was closed for that already.
+pub(crate) fn expired(live: &Live) -> Refusal {
+    Refusal::new(Kind::Forbidden, format!("the session is expired: {}", live.time_is_up()))
 }
 
 pub(crate) fn over(closed: &Closed) -> Refusal {

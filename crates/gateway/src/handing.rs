@@ -50,7 +50,7 @@ impl Gateway {
     }
 
     async fn expire(&self, live: &Arc<Live>) {
-        let reason = format!("its {} s were over", live.opening.budget.secs);
+        let reason = live.time_is_up();
         let lacks_reward = { live.inner().state.rewards.is_empty() };
         let outcome = async {
             if let Some(reward) = live.opening.reward_if_expired.filter(|_| lacks_reward) {

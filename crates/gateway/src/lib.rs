@@ -39,3 +39,5 @@ pub mod routes;
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;

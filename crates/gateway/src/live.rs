@@ -113,6 +113,10 @@ impl Live {
         self.opened_ms.saturating_add((self.opening.budget.secs * 1e3) as u64)
     }
 
+    pub(crate) fn time_is_up(&self) -> String {
+        format!("its {} s were over", self.opening.budget.secs)
+    }
+
     pub fn closed(&self) -> Option<Closed> {
         self.inner().state.closed.clone()
     }

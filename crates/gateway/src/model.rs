@@ -52,10 +52,7 @@ impl Model {
                  {over} too many",
                 self.context_tokens
             );
-            return Err(Refusal {
-                field: Some("messages".to_owned()),
-                ..Refusal::new(Kind::ContextLength, message)
-            });
+            return Err(Refusal::new(Kind::ContextLength, message));
         }
         let left = u32::try_from(left).unwrap_or(u32::MAX);
         Ok(wanted.map_or(left, |wanted| wanted.min(left)))

@@ -48,7 +48,13 @@ impl ToolCall {
             broken(format!("the call is not a JSON object with a name and arguments: {error}"))
         })?;
         if let Some(function) = wire.function {
-            return Ok(Self { id: wire.id, ..Self::parse(function.get())? });
+            let inner: Wire<'_> = serde_json::from_str(function.get())
+                .map_err(|error| broken(format!("\"function\" is not an object: {error}")))?;
+            // One level deep: an answer that nests them without end is no call.
+            return match inner.function {
+                Some(_) => Err(broken("\"function\" has a \"function\" of its own".to_owned())),
+                None => Ok(Self { id: wire.id, ..Self::parse(function.get())? }),
+            };
         }
         let name = wire.name.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| broken("the call has no \"name\"".to_owned()))?;

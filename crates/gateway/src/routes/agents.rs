@@ -81,12 +81,23 @@ async fn begin(
         Refusal::new(kind, format!("the body cannot be read: {rejection}"))
     })?;
     let ask = dialect.read(&body)?;
-    let answering = gateway.answer(&live, &ask, &hints(headers))?;
+    let answering = gateway.answer(&live, &ask, &hints(headers)).map_err(|refusal| match refusal.kind {
+        Kind::ContextLength => Refusal { field: Some(prompt_field(dialect).to_owned()), ..refusal },
+        _ => refusal,
+    })?;
     if ask.streams {
         return Ok(sse(streamed(dialect.voice(answering.begun.clone(), &ask), answering)));
     }
     let body = whole(gateway, &live, dialect, &ask, answering).await?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response())
+}
+
+fn prompt_field(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Chat | Dialect::Messages => "messages",
+        Dialect::Completions => "prompt",
+        Dialect::Responses => "input",
+    }
 }
 
 fn sse(body: Body) -> Response {
@@ -125,6 +136,10 @@ fn refuse(dialect: Dialect, refusal: &Refusal) -> Response {
     let mut response = (status, dialect.refuse(refusal)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if matches!(refusal.kind, Kind::Conflict | Kind::Forbidden) {
+        // The clients of OpenAI and Anthropic take a conflict for something that passes.
+        headers.insert("x-should-retry", HeaderValue::from_static("false"));
+    }
     if let Some(after) = refusal.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
     }

@@ -37,7 +37,8 @@ pub struct Known {
 impl Known {
     pub fn read(message: &RawValue) -> Self {
         let raw = xxh3_128(message.get().as_bytes());
-        let fields: Map<String, Value> = serde_json::from_str(message.get()).unwrap_or_default();
+        let mut fields: Map<String, Value> = serde_json::from_str(message.get()).unwrap_or_default();
+        let was_parts = join_parts(&mut fields);
         let role = match fields.get("role").and_then(Value::as_str) {
             Some("assistant") => Role::Assistant,
             Some("tool" | "function") => Role::Tool,
@@ -53,7 +54,7 @@ impl Known {
         let thinks = ["reasoning_content", "reasoning", "thinking"].iter().any(|name| {
             fields.get(*name).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty())
         });
-        Self { json: for_template(message, &fields), raw, sense: sense.digest128(), role, thinks }
+        Self { json: for_template(message, &fields, was_parts), raw, sense: sense.digest128(), role, thinks }
     }
 }
 
@@ -119,15 +120,7 @@ impl Standing {
 /// What an answer means is what it says and calls. Ids of calls are ours, thoughts are in the tokens.
 fn assistant(fields: &Map<String, Value>, hash: &mut Xxh3) {
     hash.update(b"assistant");
-    match fields.get("content") {
-        Some(Value::String(text)) => text_of(text.trim(), hash),
-        Some(Value::Array(parts)) => {
-            let texts: String =
-                parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect();
-            text_of(texts.trim(), hash);
-        }
-        _ => text_of("", hash),
-    }
+    text_of(fields.get("content").and_then(Value::as_str).unwrap_or_default().trim(), hash);
     for call in fields.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
         let function = call.get("function").unwrap_or(call);
         text_of(function.get("name").and_then(Value::as_str).unwrap_or_default(), hash);
@@ -175,12 +168,23 @@ fn value(found: &Value, hash: &mut Xxh3) {
     }
 }
 
+/// A text in parts is one text, a line for each: most templates read nothing else. Says whether it was in parts.
+fn join_parts(fields: &mut Map<String, Value>) -> bool {
+    let Some(Value::Array(parts)) = fields.get("content") else { return false };
+    let texts = parts.iter().map(|part| part.as_str().or_else(|| part.get("text").and_then(Value::as_str)));
+    let Some(texts) = texts.collect::<Option<Vec<&str>>>() else { return false };
+    let joined = texts.join("\n");
+    fields.insert("content".to_owned(), joined.into());
+    true
+}
+
 /// Templates read the arguments of a call as an object, clients send them as a text.
-fn for_template(message: &RawValue, fields: &Map<String, Value>) -> Box<RawValue> {
+fn for_template(message: &RawValue, fields: &Map<String, Value>, was_parts: bool) -> Box<RawValue> {
     let is_text = |call: &Value| call.pointer("/function/arguments").is_some_and(Value::is_string);
     let calls = fields.get("tool_calls").and_then(Value::as_array);
     if !calls.is_some_and(|calls| calls.iter().any(is_text)) {
-        return message.to_owned();
+        let joined = || to_raw_value(fields).expect("fields are JSON");
+        return if was_parts { joined() } else { message.to_owned() };
     }
     // Read once more with its numbers and the order of its fields as they were written.
     #[derive(Deserialize)]
@@ -279,6 +283,19 @@ mod tests {
         let broken = made(&json!({"role": "assistant", "content": "",
             "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{oops"}}]}));
         assert!(broken.json.get().contains(r#""arguments":"{oops""#), "{}", broken.json.get());
+    }
+
+    #[test]
+    fn a_text_in_parts_is_one_text() {
+        let parts = |texts: &[&str]| {
+            let parts: Vec<Value> = texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
+            made(&json!({"role": "user", "content": parts}))
+        };
+        let plain = made(&json!({"role": "user", "content": "a\nb"}));
+        let same = parts(&["a", "b"]);
+        assert_eq!(same.sense, plain.sense);
+        assert_eq!(serde_json::from_str::<Value>(same.json.get()).unwrap()["content"], "a\nb");
+        assert_eq!(parts(&["a"]).sense, made(&json!({"role": "user", "content": "a"})).sense);
     }
 
     #[test]

@@ -54,6 +54,7 @@ impl Talk {
         let messages: Vec<Message> = self.messages.iter().map(|said| to_raw_value(said).unwrap()).collect();
         let chat = Chat { follows: None, messages, tools: self.tools.clone(), tool_choice: ToolChoice::Auto };
         let finder = Finder {
+            session: "s",
             tokenizer: &self.tokenizer,
             continuity: &self.continuity,
             template_kwargs: &kwargs,
