@@ -24,7 +24,7 @@ mod table;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 
-use crate::section::{backlog, batch, build, connections, episodes, memory, tiny, writes};
+use crate::section::{backlog, batch, build, connections, episodes, gateway, memory, tiny, writes};
 use crate::setup::Setup;
 use crate::table::Row;
 
@@ -58,6 +58,8 @@ enum Section {
     Memory,
     /// Tokens a second that the demo's model samples.
     Tiny,
+    /// What the gateway adds to an engine's answers, against the engine alone and a pass-through in FastAPI.
+    Gateway,
     /// Makes rollouts and says by how many bytes that made the process grow; `memory` runs it.
     #[command(hide = true)]
     HoldRollouts { origin: memory::Origin },
@@ -118,6 +120,7 @@ fn main() -> Result<()> {
         Section::Batch => show("batch", || batch::run(&setup)),
         Section::Memory => show("memory", memory::run),
         Section::Tiny => show("tiny", tiny::run),
+        Section::Gateway => show("gateway", || gateway::run(&setup)),
         Section::HoldRollouts { .. } | Section::Episodes(_) | Section::Runs(_) => Ok(()),
         Section::Build => show("build", || build::run(&setup)),
         Section::All {
@@ -131,6 +134,7 @@ fn main() -> Result<()> {
             show("batch", || batch::run(&setup))?;
             show("memory", memory::run)?;
             show("tiny", tiny::run)?;
+            show("gateway", || gateway::run(&setup))?;
             if build { show("build", || build::run(&setup)) } else { Ok(()) }
         }
     }

@@ -42,16 +42,19 @@ impl Setup {
     }
 
     pub(crate) fn start_rollyard(&self) -> Result<Server> {
+        self.start_rollyard_with(&[])
+    }
+
+    /// With further flags, beside those of every section.
+    pub(crate) fn start_rollyard_with(&self, flags: &[String]) -> Result<Server> {
         ensure!(
             self.rollyard.is_file(),
             "build it with `cargo build --release` or name it with --rollyard: {}",
             self.rollyard.display()
         );
         let program = self.rollyard.canonicalize()?;
-        Server::start(
-            &Recipe { program, before: vec!["serve".to_owned()], after: self.serve_flag.clone() },
-            &self.dir,
-        )
+        let after = [&self.serve_flag, flags].concat();
+        Server::start(&Recipe { program, before: vec!["serve".to_owned()], after }, &self.dir)
     }
 
     /// Python with the packages of the baselines.
@@ -66,7 +69,16 @@ impl Setup {
     }
 
     pub(crate) fn start_fastapi(&self, flags: &[&str]) -> Result<Server> {
-        let script = repository().join("benches/baselines/fastapi_buffer.py").display().to_string();
+        self.start_script("fastapi_buffer.py", flags)
+    }
+
+    /// A pass-through to an engine.
+    pub(crate) fn start_proxy(&self, engine: &str) -> Result<Server> {
+        self.start_script("fastapi_proxy.py", &["--engine", engine])
+    }
+
+    fn start_script(&self, name: &str, flags: &[&str]) -> Result<Server> {
+        let script = repository().join("benches/baselines").join(name).display().to_string();
         let after = flags.iter().map(|&flag| flag.to_owned()).collect();
         Server::start(
             &Recipe { program: self.python()?.get_program().into(), before: vec![script], after },

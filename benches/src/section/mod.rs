@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod connections;
 pub(crate) mod episodes;
+pub(crate) mod gateway;
 pub(crate) mod memory;
 pub(crate) mod tiny;
 pub(crate) mod writes;

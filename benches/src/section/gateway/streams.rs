@@ -1,0 +1,110 @@
+//! What the gateway adds to every token of 500 streams.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::stage::Stage;
+use super::wire::Wire;
+use crate::table::{Bar, Row, median, millis};
+
+const STREAMS: usize = 500;
+const TOKENS: u32 = 40;
+/// Twenty tokens a second for each: ten thousand in all.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// How late tokens were, in seconds.
+struct Lateness {
+    median: f64,
+    p99: f64,
+}
+
+pub(super) async fn run(stage: &Stage, rounds: u32) -> Result<Vec<Row>> {
+    stage.engine.change(|settings| settings.latency_ms_per_token = INTERVAL.as_secs_f64() * 1e3);
+    let mut wire = Wire::connect(stage.gateway.address()).await?;
+    let mut keys = Vec::new();
+    for _ in 0..STREAMS {
+        keys.push(stage.open(&mut wire).await?.key);
+    }
+    let (mut direct, mut through) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let prompt: Vec<i32> = (1..200).collect();
+        let question = json!({"input_ids": prompt, "sampling_params": {"max_new_tokens": TOKENS}, "return_logprob": true, "stream": true});
+        direct.push(
+            lateness(stage.engine_address(), "/generate", &[String::new()], &question.to_string()).await?,
+        );
+        let text = format!("{round} {}", "the 12 ".repeat(28));
+        let question = json!({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": TOKENS, "stream": true});
+        through.push(
+            lateness(stage.gateway.address(), "/v1/chat/completions", &keys, &question.to_string()).await?,
+        );
+    }
+    stage.engine.change(|settings| settings.latency_ms_per_token = 0.0);
+    let of = |rounds: &[Lateness], value: fn(&Lateness) -> f64| {
+        median(&rounds.iter().map(value).collect::<Vec<_>>())
+    };
+    let added = |value: fn(&Lateness) -> f64| of(&through, value) - of(&direct, value);
+    Ok(vec![
+        Row::value(
+            "latency added to a token, median, 500 streams",
+            added(|one| one.median),
+            millis,
+            Bar::Below { limit: 0.001, unit: "s" },
+        ),
+        Row::value(
+            "latency added to a token, p99, 500 streams",
+            added(|one| one.p99),
+            millis,
+            Bar::Below { limit: 0.005, unit: "s" },
+        ),
+        Row::value("the engine alone, median lateness", of(&direct, |one| one.median), millis, Bar::None),
+        Row::value("the engine alone, p99 lateness", of(&direct, |one| one.p99), millis, Bar::None),
+    ])
+}
+
+/// Of each token of all streams, against the clock of the engine.
+async fn lateness(address: SocketAddr, path: &'static str, keys: &[String], body: &str) -> Result<Lateness> {
+    let mut streams = JoinSet::new();
+    for at in 0..STREAMS {
+        let key = keys.get(at % keys.len()).cloned().unwrap_or_default();
+        let body = body.to_owned();
+        streams.spawn(async move {
+            let mut wire = Wire::connect(address).await?;
+            // Agents do not begin at the same moment.
+            tokio::time::sleep(INTERVAL.mul_f64(at as f64 / STREAMS as f64)).await;
+            let began = Instant::now();
+            let answer = wire.call("POST", path, &key, &body).await?;
+            anyhow::Ok((began, answer.chunks))
+        });
+    }
+    let mut late = Vec::new();
+    while let Some(stream) = streams.join_next().await {
+        let (began, chunks) = stream??;
+        ensure!(chunks.len() >= TOKENS as usize, "only {} chunks came", chunks.len());
+        // The gateway says that it begins before the first token, and both say that they end: tokens are counted from
+        // the back, where the n-th last has the n-th last due time.
+        let tokens = chunks.len().saturating_sub(extra(chunks.len()));
+        for (number, arrived) in
+            chunks.iter().skip(chunks.len() - tokens - tail(chunks.len())).take(tokens).enumerate()
+        {
+            let due = INTERVAL * (u32::try_from(number)? + 1);
+            late.push(arrived.duration_since(began).as_secs_f64() - due.as_secs_f64());
+        }
+    }
+    late.sort_by(f64::total_cmp);
+    let at = |share: f64| late.get(((late.len() - 1) as f64 * share) as usize).copied().unwrap_or_default();
+    Ok(Lateness { median: at(0.5), p99: at(0.99) })
+}
+
+/// Chunks that are no tokens.
+fn extra(chunks: usize) -> usize {
+    chunks.saturating_sub(TOKENS as usize)
+}
+
+/// Of these, those behind the tokens: the end, and `[DONE]`.
+fn tail(chunks: usize) -> usize {
+    extra(chunks).saturating_sub(1)
+}
