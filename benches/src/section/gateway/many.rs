@@ -76,7 +76,7 @@ pub(super) async fn sessions(stage: &Stage) -> Result<Vec<Row>> {
             let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}], "max_tokens": 4, "stream": true});
             let asked = Instant::now();
             let answer = wire.call("POST", "/v1/chat/completions", &session.key, &body.to_string()).await?;
-            let last = answer.chunks.last().map_or(Duration::ZERO, |last| last.duration_since(asked));
+            let last = answer.chunks.last().map_or(Duration::ZERO, |last| last.arrived.duration_since(asked));
             let is_whole = answer.body.ends_with(b"data: [DONE]\n\n");
             anyhow::Ok((last.as_secs_f64() - 8.0, is_whole))
         });

@@ -31,10 +31,10 @@ pub(super) struct Session {
 
 impl Stage {
     pub(super) fn set(setup: &Setup, runtime: &Runtime) -> Result<Self> {
-        // Ids that the tokenizer has, and no end before the limit: every stream is as long as every other.
+        // Ids that are one character each, and no end before the limit: every stream is as long as every other.
         let settings = Settings {
             dialects: Dialects::All,
-            vocabulary: 300,
+            vocabulary: 90,
             streams_what_is_new: true,
             ..Settings::default()
         };

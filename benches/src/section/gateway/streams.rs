@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::stage::Stage;
@@ -77,21 +77,17 @@ async fn lateness(address: SocketAddr, path: &'static str, keys: &[String], body
             tokio::time::sleep(INTERVAL.mul_f64(at as f64 / STREAMS as f64)).await;
             let began = Instant::now();
             let answer = wire.call("POST", path, &key, &body).await?;
-            anyhow::Ok((began, answer.chunks))
+            let tokens =
+                answer.events().flat_map(|(arrived, event)| std::iter::repeat_n(arrived, tokens_of(event)));
+            anyhow::Ok((began, tokens.collect::<Vec<Instant>>()))
         });
     }
     let mut late = Vec::new();
     while let Some(stream) = streams.join_next().await {
-        let (began, chunks) = stream??;
-        ensure!(chunks.len() >= TOKENS as usize, "only {} chunks came", chunks.len());
-        // The gateway says that it begins before the first token, and both say that they end: tokens are counted from
-        // the back, where the n-th last has the n-th last due time.
-        let tokens = chunks.len().saturating_sub(extra(chunks.len()));
-        for (number, arrived) in
-            chunks.iter().skip(chunks.len() - tokens - tail(chunks.len())).take(tokens).enumerate()
-        {
-            let due = INTERVAL * (u32::try_from(number)? + 1);
-            late.push(arrived.duration_since(began).as_secs_f64() - due.as_secs_f64());
+        let (began, tokens) = stream??;
+        ensure!(tokens.len() == TOKENS as usize, "{} tokens came, not {TOKENS}", tokens.len());
+        for (number, arrived) in (1..).zip(tokens) {
+            late.push(arrived.duration_since(began).as_secs_f64() - (INTERVAL * number).as_secs_f64());
         }
     }
     late.sort_by(f64::total_cmp);
@@ -99,12 +95,10 @@ async fn lateness(address: SocketAddr, path: &'static str, keys: &[String], body
     Ok(Lateness { median: at(0.5), p99: at(0.99) })
 }
 
-/// Chunks that are no tokens.
-fn extra(chunks: usize) -> usize {
-    chunks.saturating_sub(TOKENS as usize)
-}
-
-/// Of these, those behind the tokens: the end, and `[DONE]`.
-fn tail(chunks: usize) -> usize {
-    extra(chunks).saturating_sub(1)
+/// Of an event of either dialect. Every token that the engine is let sample is one character.
+fn tokens_of(event: &str) -> usize {
+    let Ok(event) = serde_json::from_str::<Value>(event) else { return 0 };
+    let ids = event.get("output_ids").and_then(Value::as_array).map(Vec::len);
+    let text = event.pointer("/choices/0/delta/content").and_then(Value::as_str);
+    ids.or_else(|| text.map(|text| text.chars().count())).unwrap_or(0)
 }

@@ -17,7 +17,30 @@ pub(super) struct Wire {
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) body: Vec<u8>,
-    pub(super) chunks: Vec<Instant>,
+    pub(super) chunks: Vec<Chunk>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    pub(super) arrived: Instant,
+    /// Where it ends in the body.
+    pub(super) end: usize,
+}
+
+impl Answer {
+    /// The events of a stream, each with when it arrived.
+    pub(super) fn events(&self) -> impl Iterator<Item = (Instant, &str)> {
+        let mut from = 0;
+        let parts = self.chunks.iter().map(move |chunk| {
+            let part = self.body.get(from..chunk.end).unwrap_or_default();
+            from = chunk.end;
+            (chunk.arrived, std::str::from_utf8(part).unwrap_or_default())
+        });
+        parts.flat_map(|(arrived, part)| {
+            let events = part.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
+            events.map(move |event| (arrived, event))
+        })
+    }
 }
 
 impl Wire {
@@ -62,7 +85,7 @@ impl Wire {
             Some(length) => {
                 answer.body.resize(length, 0);
                 self.stream.read_exact(&mut answer.body).await?;
-                answer.chunks.push(Instant::now());
+                answer.chunks.push(Chunk { arrived: Instant::now(), end: length });
             }
             None if chunked => self.read_chunks(&mut answer).await?,
             None => bail!("an answer without an end"),
@@ -85,7 +108,7 @@ impl Wire {
             if size == 0 {
                 return Ok(());
             }
-            answer.chunks.push(Instant::now());
+            answer.chunks.push(Chunk { arrived: Instant::now(), end: answer.body.len() });
         }
     }
 }
