@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio_util::sync::CancellationToken;
 
 use crate::delivery::Yard;
 use crate::groups::Groups;
@@ -33,6 +34,8 @@ pub struct Gateway {
     pub(crate) groups: Groups,
     counts: Counts,
     started_ms: u64,
+    /// Whoever watches a session is let go then.
+    pub(crate) stopped: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -91,10 +94,12 @@ impl Gateway {
             groups,
             counts,
             started_ms: now_ms(),
+            stopped: CancellationToken::new(),
         })
     }
 
-    /// Puts back what a journal has, in its order. Says how many sessions go on.
+    /// Puts back what a journal has, in its order. Says how many sessions go on. Those that were closed lately are there
+    /// too: whoever ended one and did not hear the answer may say it again.
     pub fn recover(&self, records: impl IntoIterator<Item = Vec<u8>>) -> Result<usize, String> {
         for bytes in records {
             let Record { session, event } =
@@ -118,8 +123,7 @@ impl Gateway {
                 live.over.cancel();
             }
         }
-        let mut sessions = self.write_sessions();
-        sessions.retain(|_, live| !live.inner().state.is_delivered);
+        let sessions = self.write_sessions();
         for live in sessions.values() {
             let mut inner = live.inner();
             let turns: Vec<(u128, u32)> =
@@ -131,7 +135,8 @@ impl Gateway {
                 inner.calls.entry(question).or_default().push(Called::recovered(id));
             }
         }
-        Ok(sessions.len())
+        let is_over = |live: &&Arc<Live>| live.over.is_cancelled();
+        Ok(sessions.len() - sessions.values().filter(is_over).count())
     }
 
     /// A new session, if the pacing rule allows it.

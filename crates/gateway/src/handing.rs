@@ -21,7 +21,7 @@ impl Gateway {
     pub async fn keep_order(self: Arc<Self>, stopping: CancellationToken) {
         loop {
             tokio::select! {
-                () = stopping.cancelled() => return,
+                () = stopping.cancelled() => return self.stopped.cancel(),
                 () = tokio::time::sleep(SWEEP_EVERY) => self.sweep().await,
             }
         }
@@ -43,6 +43,7 @@ impl Gateway {
                 {
                     self.groups.remove(&live);
                     self.remove(&live);
+                    self.forget(&live);
                 }
                 Some(_) => {}
             }
@@ -135,7 +136,6 @@ impl Gateway {
                 self.journal(&member.id, &Event::Delivered)
             };
             receipt.await.map_err(|error| error.to_string())?;
-            self.forget(member);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use rollyard_core::ledger::ReplayStats;
 use rollyard_core::pipeline::DropReason;
+use rollyard_gateway::gateway::GatewayCounts;
 use rollyard_store::archive::Status;
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
@@ -36,6 +37,12 @@ struct Answered {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Route {
     path: Cow<'static, str>,
+}
+
+/// What a gateway counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Counted {
+    column: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -217,6 +224,8 @@ fn route_of(path: &str) -> String {
             Some(&"rollouts") => "{uid}",
             Some(&"leases") => "{lease}",
             Some(&"groups") => "{group}",
+            Some(&"sessions") => "{session}",
+            Some(&"models") => "{model}",
             Some(&"view") if parts.get(index).is_some_and(|part| view::is_key(part)) => "{view}",
             _ => continue,
         };
@@ -235,13 +244,33 @@ fn route_of(path: &str) -> String {
     match parts.get(1).copied() {
         Some(
             "" | "live" | "buffer" | "get_rollout_data" | "start_rollout" | "runs" | "api" | "healthz"
-            | "metrics",
+            | "metrics" | "v1" | "chat" | "completions" | "responses" | "messages" | "models",
         ) => {
             let known = parts.len() <= 7 && parts.iter().all(|part| part.len() <= 20);
             if known { parts.join("/") } else { "other".to_owned() }
         }
         _ => "other".to_owned(),
     }
+}
+
+fn register_gateway(registry: &mut Registry, counts: &GatewayCounts) {
+    let (sessions, boundaries): (Family<Counted, Gauge>, Family<Counted, Gauge>) = Default::default();
+    for (family, column, value) in [
+        (&sessions, "opened", counts.opened),
+        (&sessions, "closed", counts.closed),
+        (&sessions, "open", counts.open_now as u64),
+        (&boundaries, "windows", counts.boundaries.windows),
+        (&boundaries, "proofs", counts.boundaries.proofs),
+        (&boundaries, "differences", counts.boundaries.differences),
+    ] {
+        family.get_or_create(&Counted { column }).set(value as i64);
+    }
+    let requests: Family<Counted, Gauge> = Family::default();
+    requests.get_or_create(&Counted { column: "answered" }).set(counts.requests as i64);
+    requests.get_or_create(&Counted { column: "refused" }).set(counts.refused as i64);
+    registry.register("gateway_sessions", "Sessions of agents since the start, and open now", sessions);
+    registry.register("gateway_requests", "Requests of agents since the start", requests);
+    registry.register("gateway_boundaries", "Places between two turns, by how they were found", boundaries);
 }
 
 pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
@@ -294,6 +323,9 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     registry.register("rollouts_dropped", "Rollouts dropped, by reason", dropped);
     pools.register(&mut registry);
     archives.register(&mut registry);
+    if let Some(gateway) = &app.gateway {
+        register_gateway(&mut registry, &gateway.counts());
+    }
 
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)

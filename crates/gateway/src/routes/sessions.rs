@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::convert::Infallible;
@@ -218,8 +218,9 @@ async fn view(State(desk): State<Desk>, Path(session): Path<String>) -> Result<J
     responses((status = 200, description = "Server-sent events.", body = News, content_type = "text/event-stream")))]
 async fn events(State(desk): State<Desk>, Path(session): Path<String>) -> Result<Response, Refusal> {
     let live = desk.find(&session)?;
+    let stopped = desk.gateway()?.stopped.clone();
     let news = live.watch();
-    let body = stream::unfold((live, news, true), |(live, mut news, is_first)| async move {
+    let news = stream::unfold((live, news, true), |(live, mut news, is_first)| async move {
         let mut whole = is_first;
         let text = loop {
             if whole {
@@ -238,7 +239,7 @@ async fn events(State(desk): State<Desk>, Path(session): Path<String>) -> Result
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
-    Ok((headers, Body::from_stream(body)).into_response())
+    Ok((headers, Body::from_stream(news.take_until(stopped.cancelled_owned()))).into_response())
 }
 
 fn event(name: &str, value: &impl Serialize) -> String {

@@ -3,6 +3,7 @@
 
 mod api;
 mod faults;
+mod gateway;
 mod generators;
 mod guard;
 mod hooks;

@@ -1,6 +1,6 @@
 //! A server on a free port and a data folder of its own, and the calls that the tests make.
 
-use rollyard_server::{App, Runs, Settings, serve};
+use rollyard_server::{App, GateSettings, Runs, Settings, serve};
 use serde_json::{Map, Value, json};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -35,11 +35,21 @@ impl Server {
     }
 
     pub(crate) fn start_in(dir: TempDir, knobs: Value, settings: Settings) -> Self {
+        Self::start_gated(dir, knobs, settings, None)
+    }
+
+    /// The same, with a gateway.
+    pub(crate) fn start_gated(
+        dir: TempDir,
+        knobs: Value,
+        settings: Settings,
+        gate: Option<GateSettings>,
+    ) -> Self {
         let Value::Object(knobs) = knobs else { panic!("knobs are an object") };
         let stopping = CancellationToken::new();
         let (started, address) = std::sync::mpsc::channel();
         let (path, stop) = (dir.path().to_owned(), stopping.clone());
-        let thread = std::thread::spawn(move || run(&path, &knobs, settings, stop, &started));
+        let thread = std::thread::spawn(move || run(&path, &knobs, settings, gate, stop, &started));
         Self { addr: address.recv().unwrap(), dir: Some(dir), stopping, thread: Some(thread) }
     }
 
@@ -139,6 +149,7 @@ fn run(
     dir: &Path,
     knobs: &Map<String, Value>,
     settings: Settings,
+    gate: Option<GateSettings>,
     stopping: CancellationToken,
     started: &std::sync::mpsc::Sender<SocketAddr>,
 ) {
@@ -148,7 +159,9 @@ fn run(
         runs.configure_default(knobs).await.unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         started.send(listener.local_addr().unwrap()).unwrap();
-        serve(listener, App::new(Arc::clone(&runs), settings, stopping)).await.unwrap();
+        let mut app = App::new(Arc::clone(&runs), settings, stopping);
+        gate.into_iter().for_each(|gate| app.open_gateway(gate).unwrap());
+        serve(listener, app).await.unwrap();
     });
     runs.close();
 }
