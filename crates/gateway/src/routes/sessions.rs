@@ -5,7 +5,8 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
@@ -145,19 +146,32 @@ impl Desk {
             )
         })
     }
+}
 
-    /// The session, if the request may judge it.
-    fn judged(&self, session: &str, headers: &HeaderMap) -> Result<Arc<Live>, Refusal> {
-        if (self.operator.0)(headers) {
-            return self.find(session);
+/// A session that the request may judge: by its `reward_key`, or as whoever runs the server.
+struct Judged {
+    gateway: Arc<Gateway>,
+    live: Arc<Live>,
+}
+
+impl FromRequestParts<Desk> for Judged {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Refusal> {
+        let Path(session) = Path::<String>::from_request_parts(parts, desk)
+            .await
+            .map_err(|error| Refusal::new(Kind::BadRequest, error.to_string()))?;
+        let gateway = Arc::clone(desk.gateway()?);
+        if (desk.operator.0)(&parts.headers) {
+            return Ok(Self { gateway, live: desk.find(&session)? });
         }
-        let Some(key) = key(headers) else {
+        let Some(key) = key(&parts.headers) else {
             let message = "rewards need the session's reward_key, as `Authorization: Bearer …`";
             return Err(Refusal::new(Kind::Unauthorized, message));
         };
-        let live = self.gateway()?.by_reward_key(key)?;
-        if &*live.id == session {
-            return Ok(live);
+        let live = gateway.by_reward_key(key)?;
+        if *live.id == *session {
+            return Ok(Self { gateway, live });
         }
         Err(Refusal::new(Kind::Forbidden, format!("this reward_key is not that of session {session:?}")))
     }
@@ -250,59 +264,35 @@ fn event(name: &str, value: &impl Serialize) -> String {
 /// Sets a reward: of one answer, or of what the session ends with.
 #[utoipa::path(post, path = "/sessions/{session}/reward", tag = "sessions", params(("session" = String, Path)),
     request_body = Rewarding, responses((status = 200, body = SessionRow)))]
-async fn reward(
-    State(desk): State<Desk>,
-    Path(session): Path<String>,
-    headers: HeaderMap,
-    body: bytes::Bytes,
-) -> Result<Json<SessionRow>, Refusal> {
-    let live = desk.judged(&session, &headers)?;
+async fn reward(Judged { gateway, live }: Judged, body: bytes::Bytes) -> Result<Json<SessionRow>, Refusal> {
     let Rewarding { reward, interaction_id } = strict(&body)?;
-    desk.gateway()?.reward(&live, interaction_id.as_deref(), reward).await?;
+    gateway.reward(&live, interaction_id.as_deref(), reward).await?;
     Ok(Json(live.row()))
 }
 
 /// Ends a session: its rollout goes to the yard. May be repeated.
 #[utoipa::path(post, path = "/sessions/{session}/end", tag = "sessions", params(("session" = String, Path)),
     request_body = Ending, responses((status = 200, body = SessionRow)))]
-async fn end(
-    State(desk): State<Desk>,
-    Path(session): Path<String>,
-    headers: HeaderMap,
-    body: bytes::Bytes,
-) -> Result<Json<SessionRow>, Refusal> {
-    let live = desk.judged(&session, &headers)?;
+async fn end(Judged { gateway, live }: Judged, body: bytes::Bytes) -> Result<Json<SessionRow>, Refusal> {
     let Ending { reward } = read(&body)?;
-    desk.gateway()?.finish(&live, reward).await?;
+    gateway.finish(&live, reward).await?;
     Ok(Json(live.row()))
 }
 
 /// Gives a session up: it leaves no rollout. May be repeated.
 #[utoipa::path(post, path = "/sessions/{session}/abandon", tag = "sessions", params(("session" = String, Path)),
     request_body = Abandoning, responses((status = 200, body = SessionRow)))]
-async fn abandon(
-    State(desk): State<Desk>,
-    Path(session): Path<String>,
-    headers: HeaderMap,
-    body: bytes::Bytes,
-) -> Result<Json<SessionRow>, Refusal> {
-    let live = desk.judged(&session, &headers)?;
+async fn abandon(Judged { gateway, live }: Judged, body: bytes::Bytes) -> Result<Json<SessionRow>, Refusal> {
     let Abandoning { reason } = read(&body)?;
-    desk.gateway()?.abandon(&live, reason.as_deref().unwrap_or("it was given up")).await?;
-    desk.gateway()?.hand_on(&live).await;
+    gateway.abandon(&live, reason.as_deref().unwrap_or("it was given up")).await?;
+    gateway.hand_on(&live).await;
     Ok(Json(live.row()))
 }
 
 /// The session as rollouts, as they would go to the yard.
 #[utoipa::path(get, path = "/sessions/{session}/export", tag = "sessions",
     params(("session" = String, Path), Exporting), responses((status = 200, body = Value)))]
-async fn export(
-    State(desk): State<Desk>,
-    Path(session): Path<String>,
-    Query(how): Query<Exporting>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let live = desk.judged(&session, &headers)?;
+async fn export(Judged { live, .. }: Judged, Query(how): Query<Exporting>) -> Result<Response, Refusal> {
     let style = how.style.unwrap_or(live.opening.style);
     let discount = how.discount.unwrap_or(live.opening.discount);
     let items = live.items(style, discount).map_err(|message| Refusal::new(Kind::Internal, message))?;
