@@ -29,7 +29,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sessions.Gateway
     model = sessions.write_model(folder / "chatml")
     engine = sessions.Engine(model)
     flags = ["--engine", engine.url, "--tokenizer", str(model), "--grammar", "qwen", "--model-alias", "other"]
-    server = Server(folder / "yard", *flags, "--context-tokens", str(sessions.CONTEXT), "--group-size", "1")
+    limits = ["--context-tokens", str(sessions.CONTEXT), "--group-size", "1"]
+    server = Server(folder / "yard", *flags, *limits, *sessions.AS_THEY_ARE)
     yield sessions.Gateway(server, engine)
     server.stop()
     engine.stop()
@@ -49,7 +50,8 @@ def tiny_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("tiny")
     engine = TinyServer(folder / "unused", "--seed", "7")
     sessions.write_tiny(folder / "rollyard-tiny")
-    server = Server(folder / "yard", "--engine", engine.url, "--tokenizer", str(folder / "rollyard-tiny"))
+    flags = ["--engine", engine.url, "--tokenizer", str(folder / "rollyard-tiny"), "--group-size", "1"]
+    server = Server(folder / "yard", *flags, *sessions.AS_THEY_ARE)
     yield server
     server.stop()
     engine.stop()

@@ -22,6 +22,8 @@ from serving import BINARY, ROOT, Server
 FIXTURES = ROOT / "crates/core/tests/fixtures"
 END = "<|im_end|>"
 CONTEXT = 2048
+# Every group goes to the trainer as it came.
+AS_THEY_ARE = ("--validate", "sized", "--normalize", "none")
 
 Json: TypeAlias = dict[str, Any]
 
