@@ -46,7 +46,8 @@ class Engine:
 
     def __init__(self, model: pathlib.Path) -> None:
         self._tokenizer = tokenizers.Tokenizer.from_file(str(model / "tokenizer.json"))
-        command = [BINARY.with_name("rollyard-test-engine"), "--dialect", "sglang", "--set", '{"records": true}']
+        binary = BINARY.with_name("rollyard-test-engine")
+        command = [binary, "--dialect", "sglang", "--set", '{"records": true}']
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
@@ -176,7 +177,7 @@ def check_exact(session: Session, prompts: list[list[int]]) -> None:
 
 
 def check_one_line(session: Session) -> Json:
-    """The conversation was never rewritten: all of it is one sample, with the answers as what is trained on."""
+    """The conversation was never rewritten: all of it is one sample, of which the answers are trained on."""
     turns = session.turns()
     assert [turn["cut"] for turn in turns] == [None] * len(turns), json.dumps(turns, indent=1)
     numbers = [turn["turn"] for turn in turns]

@@ -67,13 +67,11 @@ def test_the_judges_key_cannot_ask(gateway: Gateway) -> None:
     session = gateway.open()
     with pytest.raises(openai.AuthenticationError):
         ask(with_key(session, session.reward_key))
-    with (
-        pytest.raises(anthropic.AuthenticationError),
-        anthropic_client(with_key(session, session.reward_key)) as client,
-    ):
+    judge = with_key(session, session.reward_key)
+    with pytest.raises(anthropic.AuthenticationError), anthropic_client(judge) as client:
         client.messages.create(model=session.model, max_tokens=9, messages=USER)
-    with pytest.raises(openai.AuthenticationError), openai_client(with_key(session, session.reward_key)) as client:
-        client.models.list()
+    with pytest.raises(openai.AuthenticationError), openai_client(judge) as other:
+        other.models.list()
     assert session.turns() == []
 
 
@@ -143,7 +141,8 @@ def test_no_key_of_a_session_is_a_token(guarded: Server) -> None:
             "api/runs/default/books",
             "buffer/stats",
         ):
-            assert requests.get(f"{guarded.url}/{path}", headers=bearer(key), timeout=10).status_code == 401, path
+            answer = requests.get(f"{guarded.url}/{path}", headers=bearer(key), timeout=10)
+            assert answer.status_code == 401, path
         for path in ("api/sessions", "get_rollout_data", "buffer/write"):
             answer = requests.post(f"{guarded.url}/{path}", json={}, headers=bearer(key), timeout=10)
             assert answer.status_code == 401, path

@@ -96,7 +96,8 @@ def test_a_call_that_is_malformed_stays_text(gateway: Gateway) -> None:
     broken = "So <tool_call>weather(Berlin)</tool_call>"
     gateway.engine.say(broken)
     with openai_client(session) as client:
-        choice = client.chat.completions.create(model=session.model, messages=USER, tools=[CHAT_TOOL]).choices[0]
+        options: dict[str, Any] = {"model": session.model, "messages": USER, "tools": [CHAT_TOOL]}
+        choice = client.chat.completions.create(**options).choices[0]
     assert (choice.finish_reason, choice.message.content) == ("stop", broken)
     (turn,) = session.turns()
     assert len(turn["malformed"]) == 1
@@ -282,10 +283,8 @@ def test_a_text_in_parts_is_read_whole(gateway: Gateway) -> None:
     """Templates know texts, many of them nothing else: parts of a message must not be lost."""
     session = gateway.open()
     gateway.engine.say("Yes.", "Bye.")
-    said: list[Any] = [
-        {"role": "system", "content": [{"type": "text", "text": "Be brief."}]},
-        {"role": "user", "content": [{"type": "text", "text": "First,"}, {"type": "text", "text": "second."}]},
-    ]
+    brief, first, second = ({"type": "text", "text": text} for text in ("Be brief.", "First,", "second."))
+    said: list[Any] = [{"role": "system", "content": [brief]}, {"role": "user", "content": [first, second]}]
     with gateway.recording(session) as prompts, openai_client(session) as client:
         answer = client.chat.completions.create(model=session.model, messages=said).choices[0].message
         assert answer.content == "Yes."
@@ -301,7 +300,7 @@ def test_a_text_in_one_part_means_the_same_as_a_text(gateway: Gateway) -> None:
     gateway.engine.say("Yes.", "Bye.")
     with gateway.recording(session), openai_client(session) as client:
         client.chat.completions.create(model=session.model, messages=USER)
-        parts: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "Hello?"}]}]
-        more: list[Any] = [*parts, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And?"}]
+        parts = {"role": "user", "content": [{"type": "text", "text": "Hello?"}]}
+        more: list[Any] = [parts, {"role": "assistant", "content": "Yes."}, *USER]
         client.chat.completions.create(model=session.model, messages=more)
     sessions.check_one_line(session)

@@ -190,18 +190,20 @@ def test_an_engine_that_fails_is_told_as_such(gateway: Gateway) -> None:
 
 def test_anthropic_is_told_in_its_own_words(gateway: Gateway) -> None:
     session = gateway.open()
-    cases: list[tuple[type[anthropic.APIStatusError], str, str, dict[str, Any]]] = [
-        (anthropic.NotFoundError, "not_found_error", "gpt-4.*chatml", {"model": "gpt-4"}),
-        (anthropic.BadRequestError, "invalid_request_error", "prompt is too long.*too many", {"messages": LONG}),
-        (anthropic.BadRequestError, "invalid_request_error", "tools.0..*input_schema", {"tools": [{"name": "f"}]}),
+    missing = (anthropic.NotFoundError, "not_found_error")
+    invalid = (anthropic.BadRequestError, "invalid_request_error")
+    picture = {"type": "image", "source": {"type": "url", "url": "data:,"}}
+    cases: list[tuple[tuple[type[anthropic.APIStatusError], str], str, dict[str, Any]]] = [
+        (missing, "gpt-4.*chatml", {"model": "gpt-4"}),
+        (invalid, "prompt is too long.*too many", {"messages": LONG}),
+        (invalid, r"tools\[0\].*input_schema", {"tools": [{"name": "f"}]}),
         (
-            anthropic.BadRequestError,
-            "invalid_request_error",
+            invalid,
             r"messages\[0\]\.content\[0\].*image.*text only",
-            {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url"}}]}]},
+            {"messages": [{"role": "user", "content": [picture]}]},
         ),
     ]
-    for kind, name, words, options in cases:
+    for (kind, name), words, options in cases:
         with pytest.raises(kind, match=words) as refused:
             message(session, **options)
         assert refused.value.body["type"] == "error" and refused.value.body["error"]["type"] == name

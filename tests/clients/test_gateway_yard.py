@@ -87,9 +87,8 @@ def test_turns_can_be_rollouts_of_their_own(gateway: Gateway) -> None:
     ended(gateway, style="individual", discount=0.5)
     items = sorted(delivered(gateway, 2), key=lambda item: len(item["prompt_tokens"]))
     assert [item["reward"] for item in items] == [0.375, 0.75]
-    assert items[0]["prompt_tokens"] + items[0]["response_tokens"] == (
-        items[1]["prompt_tokens"][: len(items[0]["prompt_tokens"]) + len(items[0]["response_tokens"])]
-    )
+    so_far = items[0]["prompt_tokens"] + items[0]["response_tokens"]
+    assert items[1]["prompt_tokens"][: len(so_far)] == so_far
 
 
 def test_a_reward_of_one_answer_is_in_its_place(gateway: Gateway) -> None:
@@ -120,7 +119,8 @@ def test_a_session_that_was_abandoned_leaves_nothing(gateway: Gateway) -> None:
 def test_random_weights_reach_the_trainer_too(tiny_gateway: Server) -> None:
     session = sessions.open_session(tiny_gateway, sampling={"seed": 3, "max_tokens": 12})
     with openai_client(session) as client:
-        answer = client.chat.completions.create(model=session.model, messages=[{"role": "user", "content": "1+1"}])
+        question: Any = [{"role": "user", "content": "1+1"}]
+        answer = client.chat.completions.create(model=session.model, messages=question)
     (exported,) = session.export()
     session.end()
     assert answer.usage is not None
