@@ -11,7 +11,7 @@ from serving import Server
 
 
 class Line:
-    """Each connection takes the next of `breaks`: the bytes that come back before it breaks. Then it holds."""
+    """Each connection takes the next of `breaks`: the bytes that come back before it breaks. Others hold."""
 
     def __init__(self, server: Server, breaks: list[int], on_break: Callable[[], None]) -> None:
         self._server = server

@@ -6,6 +6,7 @@ import pytest
 
 import loops
 import sessions
+from serving import Server
 from sessions import Gateway
 
 THOUGHT = "<think>\nI had better ask.\n</think>\n\n"
@@ -47,3 +48,27 @@ def test_a_loop_with_tools_is_one_line(gateway: Gateway, loop: str, streams: boo
     assert sample["messages"][0] == {"role": "system", "content": loops.SYSTEM}
     last = gateway.engine.decode(prompts[-1])
     assert "Sunny in" in last and "weather" in last
+
+
+@pytest.fixture(scope="module")
+def ending_seed(tiny_gateway: Server) -> int:
+    """With it, random weights come to an end by themselves: several clients raise if an answer is cut short."""
+    for seed in range(100):
+        session = sessions.open_session(tiny_gateway, sampling={"seed": seed})
+        loops.LOOPS["chat"](session, False)
+        if session.turns()[0]["stop"] == "stop":
+            return seed
+    raise AssertionError("no answer ends")
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("loop", loops.LOOPS)
+def test_what_random_weights_say_is_told_as_it_was_recorded(
+    tiny_gateway: Server, ending_seed: int, loop: str, streams: bool
+) -> None:
+    session = sessions.open_session(tiny_gateway, sampling={"seed": ending_seed})
+    said = loops.LOOPS[loop](session, streams)
+    (turn,) = session.turns()
+    assert said == turn["answer"]["content"] and turn["stop"] == "stop"
+    (sample,) = session.export()
+    assert len(sample["response_tokens"]) == len(sample["response_logprobs"]) == turn["sampled_tokens"]
