@@ -52,7 +52,7 @@ def test_a_loop_with_tools_is_one_line(gateway: Gateway, loop: str, streams: boo
 
 @pytest.fixture(scope="module")
 def ending_seed(tiny_gateway: Server) -> int:
-    """With it, random weights come to an end by themselves: several clients raise if an answer is cut short."""
+    """With it, random weights come to an end: several clients raise if an answer is cut short."""
     for seed in range(100):
         session = sessions.open_session(tiny_gateway, sampling={"seed": seed})
         loops.LOOPS["chat"](session, False)
