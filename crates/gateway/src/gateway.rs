@@ -215,7 +215,9 @@ impl Gateway {
     pub fn rows(&self) -> Vec<SessionRow> {
         let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
         let mut rows: Vec<SessionRow> = sessions.values().map(|live| live.row()).collect();
-        rows.sort_by(|a, b| (b.opened_ms, &b.session).cmp(&(a.opened_ms, &a.session)));
+        rows.sort_by(|a, b| {
+            (b.facts.opened_ms, &b.facts.session).cmp(&(a.facts.opened_ms, &a.facts.session))
+        });
         rows
     }
 
@@ -276,6 +278,9 @@ impl Gateway {
             receipt
         };
         receipt.await.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
+        if let Some(turn) = answer.and_then(turn_id) {
+            live.say(|| News::Rewarded { turn, reward });
+        }
         live.say(|| News::Session(Box::new(live.row())));
         Ok(())
     }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::delivery::Delivery;
 use crate::gateway::{Gateway, now_ms};
 use crate::live::Live;
+use crate::look::News;
 use crate::refusal::Refusal;
 use crate::session::event::{Closing, Event};
 
@@ -136,6 +137,7 @@ impl Gateway {
             };
             receipt.await.map_err(|error| error.to_string())?;
             self.forget(member);
+            member.say(|| News::Session(Box::new(member.row())));
         }
         Ok(())
     }
