@@ -52,7 +52,8 @@ function RolloutLink({ session }: { session: Session }) {
   const { data } = useQuery({ queryKey: ["live"], queryFn: () => ask(api.GET("/api/live")), enabled: hasRollouts, staleTime: 0 });
   const run = data?.runs.find((one) => one.run === session.run);
   if (!hasRollouts || !run?.archive) return null;
-  return <a href={`/${format({ ...INITIAL, places: [`yard://${run.run}`], clauses: [equals("uid", session.session)] })}`}>Its rollout</a>;
+  // Followed, for it may be on its way to the archive still.
+  return <a href={`/${format({ ...INITIAL, places: [`yard://${run.run}`], clauses: [equals("uid", session.session)], follow: true })}`}>Its rollout</a>;
 }
 
 function useNow(isTicking: boolean): number {

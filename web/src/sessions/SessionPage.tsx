@@ -5,7 +5,6 @@ import { useKey } from "@/keys/keys";
 import { formatPlace, useLivePlace } from "@/live/place";
 import { Button } from "@/parts/Button";
 import { ErrorNotice, Notice } from "@/parts/Notice";
-import { counted } from "@/parts/numbers";
 import { Head } from "./Head";
 import type { Session } from "./news";
 import { allTurns, newest, pathTo } from "./path";
@@ -20,7 +19,6 @@ export function SessionPage({ id }: { id: string }) {
   const watched = useSession(id);
   const [, set] = useLivePlace();
   const leave = () => set({ session: null, turn: null });
-  useKey({ keys: "o", label: "Back to the overview", group: "Session", run: leave });
   const { session, state, error } = watched;
   const back = (
     <nav className={css["back"]} aria-label="Way back">
@@ -78,7 +76,7 @@ function Watching({ session }: { session: Session }) {
     <div className={css["panes"]}>
       <section className={css["left"]} aria-label="Tree">
         <div className={css["bar"]}>
-          <span className={css["quiet"]}>{counted(turns.length, "turn")}</span>
+          <h2>Tree</h2>
           <Button label={turn === null ? "The newest turn is followed" : "Follow the newest turn"} hotkey="e" keyGroup="Session" kind="quiet" pressed={turn === null} onClick={() => set({ turn: turn === null ? last : null }, "replace")}>
             Newest
           </Button>

@@ -28,7 +28,7 @@ export function Sessions({ sessions, nowMs }: { sessions: readonly Row[]; nowMs:
       {sessions.length === 0 ? (
         <p className={css["quiet"]}>None is open. Agents ask in one that was opened by POST /api/sessions.</p>
       ) : (
-        <div className={css["scroller"]} tabIndex={0} role="region" aria-label="Table of sessions">
+        <div className={css["scroller"]} tabIndex={0} role="region" aria-label="The newest first">
           <table className={css["table"]}>
             <thead>
               <tr>
@@ -58,9 +58,9 @@ function SessionRow({ row, nowMs, onOpen }: { row: Row; nowMs: number; onOpen: (
     onOpen(row.session);
   };
   return (
-    <tr>
+    <tr onClick={follow}>
       <td>
-        <a href={formatPlace({ run: null, session: row.session, turn: null })} onClick={follow} className={css["link"]}>
+        <a href={formatPlace({ run: null, session: row.session, turn: null })} className={css["link"]}>
           {row.session}
         </a>
       </td>

@@ -37,7 +37,9 @@ export function TreeView({ turns, chosen, path, onChoose }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const node = (turn: number | null) => scroller.current?.querySelector<HTMLElement>(`[data-turn="${turn ?? ""}"]`);
   const nodeCount = tree.places.size;
-  useEffect(() => node(chosen)?.scrollIntoView({ block: "nearest", inline: "nearest" }), [chosen, nodeCount]);
+  useEffect(() => {
+    node(chosen)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [chosen, nodeCount]);
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (current === null || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -96,16 +98,14 @@ interface NodeProps {
 }
 
 const Node = memo(function Node({ one, place, reward, isChosen, isOnPath, isStop, onChoose }: NodeProps) {
-  const words = sentence(one);
   const isOver = isTurn(one);
   return (
     <div
       role="treeitem"
       aria-level={place.row + 1}
       aria-selected={isChosen}
-      aria-label={words}
       tabIndex={isStop ? 0 : -1}
-      title={words}
+      title={sentence(one)}
       className={css["node"]}
       data-turn={one.turn}
       data-path={isOnPath}
@@ -113,7 +113,10 @@ const Node = memo(function Node({ one, place, reward, isChosen, isOnPath, isStop
       style={{ left: left(place), top: top(place), width: NODE.width, height: NODE.height }}
       onClick={() => onChoose(one.turn)}
     >
-      <span className={css["turn"]}>{one.turn}</span>
+      <span className={css["turn"]}>
+        <span className="visually-hidden">Turn </span>
+        {one.turn}
+      </span>
       <span className={css["stop"]}>{isOver ? (STOPS[one.stop] ?? one.stop) : "under way"}</span>
       {marksOf(one).map((mark) => (
         <span key={mark.name} className={mark.isBad ? css["bad"] : css["mark"]} aria-hidden="true">
