@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::ask::{Ask, Chat, Prompt, Sampling, ToolChoice};
 use crate::drive::Drive;
-use crate::flight::{Ear, Flight};
+use crate::flight::{Asked, Ear, Flight};
 use crate::gateway::{Gateway, expired, now_ms, over};
 use crate::live::{Called, Live};
 use crate::parse::{Grammar, Listener};
 use crate::refusal::{Kind, Refusal};
 use crate::session::opening::{Opening, Thoughts};
 use crate::session::prepare::{Finder, Prepared};
-use crate::session::turn::{Ending, Turn};
+use crate::session::turn::{Ending, Turn, TurnNo};
 use crate::tell::{Begun, Call, Choice, Ended, Stop};
 
 /// Calls are numbered within a session, a range for each turn.
@@ -89,9 +89,15 @@ impl Gateway {
         let gconfig = self.sampling(&live.opening, ask, &prepared)?;
         let first_id = inner.state.next_id;
         inner.state.next_id += choices;
-        let follows = prepared.follows.and_then(|no| inner.state.tree.get(no)).map(|turn| turn.id);
+        let id = |no: TurnNo| inner.state.tree.get(no).map(|turn| turn.id);
+        let asked = Arc::new(Asked {
+            follows: prepared.follows.and_then(id),
+            cut: prepared.cut,
+            begins_like: prepared.prefix.and_then(|prefix| id(prefix.turn)),
+            messages: prepared.messages.clone(),
+        });
         let flights: Vec<Arc<Flight>> =
-            (0..choices).map(|choice| Flight::new(first_id + choice, choice, follows)).collect();
+            (0..choices).map(|choice| Flight::new(first_id + choice, choice, Arc::clone(&asked))).collect();
         let called = Called::new(first_id, &flights);
         inner.calls.entry(question).or_default().push(Arc::clone(&called));
         if let Some(key) = &hints.idempotency_key {

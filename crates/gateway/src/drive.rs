@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::flight::{Flight, Told};
 use crate::gateway::{Gateway, now_ms};
 use crate::live::{Called, Live};
-use crate::look::{News, UnderWay, turn_view};
+use crate::look::{News, Said, UnderWay, turn_view};
 use crate::parse::{Heard, Listener};
 use crate::refusal::{Kind, Refusal};
 use crate::session::event::{Event, Turned};
@@ -61,7 +61,7 @@ impl Drive {
             reasoning_tokens: 0,
             first: None,
         };
-        live.say(|| News::Began { turn: flight.id, follows: flight.follows });
+        live.say(|| News::Began(Box::new(UnderWay::of(flight))));
         let request = ModelRequest {
             rid: String::new(),
             prompt: Prompt::Tokens(prepared.prompt.clone()),
@@ -110,13 +110,9 @@ impl Drive {
         let mut listen = |delta: Delta<'_>| {
             draft.first.get_or_insert_with(|| began.elapsed());
             if let Some(spoken) = draft.hear(delta, self) {
-                self.live.say(|| {
-                    let mut said =
-                        UnderWay { turn: flight.id, follows: flight.follows, ..UnderWay::default() };
-                    said.add(&spoken.pieces);
-                    News::Said(said)
-                });
-                flight.tell(Told::Spoken(spoken));
+                // Told first: who begins to watch in between finds it in the whole.
+                let before = flight.tell(Told::Spoken(spoken));
+                self.live.say(|| News::Said(Said::since(flight, before)));
             }
         };
         tokio::select! {
@@ -180,7 +176,9 @@ impl Drive {
             facts,
         };
         match self.record(turn).await {
-            Ok(no) => self.flight.tell(Told::Ended(ended, no)),
+            Ok(no) => {
+                self.flight.tell(Told::Ended(ended, no));
+            }
             Err(refusal) => self.fail(refusal),
         }
     }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::refusal::Refusal;
-use crate::session::turn::TurnNo;
+use crate::session::memory::Known;
+use crate::session::turn::{Cut, TurnNo};
 use crate::tell::{Ended, Spoken};
 
 #[derive(Clone, Debug)]
@@ -19,13 +20,21 @@ pub(crate) enum Told {
     Failed(Refusal),
 }
 
+/// What is answered, for somebody who looks. Turns by their ids.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) follows: Option<u32>,
+    pub(crate) cut: Option<Cut>,
+    pub(crate) begins_like: Option<u32>,
+    pub(crate) messages: Vec<Arc<Known>>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Flight {
     /// Of its turn.
     pub(crate) id: u32,
     pub(crate) choice: u32,
-    /// The turn that it goes on from, by its id.
-    pub(crate) follows: Option<u32>,
+    pub(crate) asked: Arc<Asked>,
     told: Mutex<Vec<Told>>,
     /// How much was told.
     count: watch::Sender<usize>,
@@ -36,12 +45,12 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(crate) fn new(id: u32, choice: u32, follows: Option<u32>) -> Arc<Self> {
+    pub(crate) fn new(id: u32, choice: u32, asked: Arc<Asked>) -> Arc<Self> {
         let (count, hearing) = (watch::Sender::new(0), watch::Sender::new(()));
         Arc::new(Self {
             id,
             choice,
-            follows,
+            asked,
             told: Mutex::default(),
             count,
             ears: AtomicUsize::new(0),
@@ -49,12 +58,14 @@ impl Flight {
         })
     }
 
-    pub(crate) fn tell(&self, told: Told) {
+    /// Returns how much was told before.
+    pub(crate) fn tell(&self, told: Told) -> usize {
         let mut all = self.told();
+        let before = all.len();
         all.push(told);
-        let count = all.len();
         drop(all);
-        self.count.send_replace(count);
+        self.count.send_replace(before + 1);
+        before
     }
 
     pub(crate) fn listen(self: &Arc<Self>) -> Ear {
@@ -87,9 +98,9 @@ impl Flight {
         }
     }
 
-    /// What was said until now, for somebody who looks.
-    pub(crate) fn so_far(&self) -> Vec<Told> {
-        self.told().clone()
+    /// What was told until now, for somebody who looks, without the first `known`.
+    pub(crate) fn so_far(&self, known: usize) -> Vec<Told> {
+        self.told().get(known..).unwrap_or_default().to_vec()
     }
 
     fn told(&self) -> MutexGuard<'_, Vec<Told>> {

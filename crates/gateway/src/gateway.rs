@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio_util::sync::CancellationToken;
 
 use crate::delivery::Yard;
 use crate::groups::Groups;
@@ -34,8 +33,6 @@ pub struct Gateway {
     pub(crate) groups: Groups,
     counts: Counts,
     started_ms: u64,
-    /// Whoever watches a session is let go then.
-    pub(crate) stopped: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -94,7 +91,6 @@ impl Gateway {
             groups,
             counts,
             started_ms: now_ms(),
-            stopped: CancellationToken::new(),
         })
     }
 
@@ -220,7 +216,9 @@ impl Gateway {
     pub fn rows(&self) -> Vec<SessionRow> {
         let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
         let mut rows: Vec<SessionRow> = sessions.values().map(|live| live.row()).collect();
-        rows.sort_by(|a, b| (b.opened_ms, &b.session).cmp(&(a.opened_ms, &a.session)));
+        rows.sort_by(|a, b| {
+            (b.facts.opened_ms, &b.facts.session).cmp(&(a.facts.opened_ms, &a.facts.session))
+        });
         rows
     }
 
@@ -281,6 +279,9 @@ impl Gateway {
             receipt
         };
         receipt.await.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
+        if let Some(turn) = answer.and_then(|name| turn_id(name, &live.id)) {
+            live.say(|| News::Rewarded { turn, reward });
+        }
         live.say(|| News::Session(Box::new(live.row())));
         Ok(())
     }

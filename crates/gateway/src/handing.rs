@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::delivery::Delivery;
 use crate::gateway::{Gateway, now_ms};
 use crate::live::Live;
+use crate::look::News;
 use crate::refusal::Refusal;
 use crate::session::event::{Closing, Event};
 
@@ -21,7 +22,7 @@ impl Gateway {
     pub async fn keep_order(self: Arc<Self>, stopping: CancellationToken) {
         loop {
             tokio::select! {
-                () = stopping.cancelled() => return self.stopped.cancel(),
+                () = stopping.cancelled() => return,
                 () = tokio::time::sleep(SWEEP_EVERY) => self.sweep().await,
             }
         }
@@ -136,6 +137,7 @@ impl Gateway {
                 self.journal(&member.id, &Event::Delivered)
             };
             receipt.await.map_err(|error| error.to_string())?;
+            member.say(|| News::Session(Box::new(member.row())));
         }
         Ok(())
     }

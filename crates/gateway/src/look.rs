@@ -10,9 +10,9 @@ use crate::session::tree::Tree;
 use crate::session::turn::{Ending, Turn, TurnNo};
 use crate::tell::Piece;
 
-/// One line about a session.
+/// What is known of a session besides its turns.
 #[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
-pub struct SessionRow {
+pub struct SessionFacts {
     pub session: String,
     pub run: String,
     pub instance_id: String,
@@ -24,7 +24,6 @@ pub struct SessionRow {
     pub reason: Option<String>,
     pub opened_ms: u64,
     pub expires_ms: u64,
-    pub turn_count: usize,
     /// Answers under way.
     pub running: u32,
     pub sampled_tokens: u64,
@@ -36,11 +35,20 @@ pub struct SessionRow {
     pub last_error: Option<String>,
 }
 
+/// One line about a session.
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct SessionRow {
+    #[serde(flatten)]
+    pub facts: SessionFacts,
+    /// How many.
+    pub turns: usize,
+}
+
 /// A session with all its turns.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct SessionView {
     #[serde(flatten)]
-    pub row: SessionRow,
+    pub facts: SessionFacts,
     /// In the order in which they ended.
     pub turns: Vec<TurnView>,
     pub under_way: Vec<UnderWay>,
@@ -81,15 +89,30 @@ pub struct TurnView {
     pub is_leaf: bool,
 }
 
-/// What was said of an answer that is not over.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, utoipa::ToSchema)]
+/// An answer that is not over.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct UnderWay {
-    pub turn: u32,
     pub follows: Option<u32>,
+    pub cut: Option<&'static str>,
+    pub begins_like: Option<u32>,
+    /// As those of a turn.
+    #[schema(value_type = Vec<Object>)]
+    pub messages: Vec<Box<RawValue>>,
+    /// Until now.
+    #[serde(flatten)]
+    pub said: Said,
+}
+
+/// Some of what is said in an answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct Said {
+    pub turn: u32,
     pub reasoning: String,
     pub content: String,
     /// Calls as they are written.
     pub calls: String,
+    /// How often something was said, up to and with this: who has all of it already knows it by this.
+    pub times: usize,
 }
 
 /// What happens in a session while somebody watches.
@@ -97,29 +120,32 @@ pub struct UnderWay {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum News {
     /// An answer has begun.
-    Began {
-        turn: u32,
-        follows: Option<u32>,
-    },
+    Began(Box<UnderWay>),
     /// More of it.
-    Said(UnderWay),
+    Said(Said),
     Ended(Box<TurnView>),
     Failed {
         turn: u32,
         message: String,
     },
-    /// A reward was set, or the session closed.
+    /// The reward of one answer was set.
+    Rewarded {
+        turn: u32,
+        reward: f64,
+    },
+    /// A reward was set, the session closed, or its rollouts are in the yard.
     Session(Box<SessionRow>),
 }
 
-impl UnderWay {
-    pub(crate) fn add(&mut self, pieces: &[Piece]) {
+impl Said {
+    fn add(&mut self, pieces: &[Piece]) {
         for piece in pieces {
             match piece {
                 Piece::Reasoning(text) => self.reasoning.push_str(text),
                 Piece::Content(text) => self.content.push_str(text),
                 Piece::CallBegun { name, .. } => {
-                    self.calls.push_str(if self.calls.is_empty() { "" } else { "\n" });
+                    // Not only between those of one piece of news: they are strung together by whoever hears them.
+                    self.calls.push('\n');
                     self.calls.push_str(name);
                     self.calls.push(' ');
                 }
@@ -128,14 +154,29 @@ impl UnderWay {
         }
     }
 
-    pub(crate) fn of(flight: &Flight, follows: Option<u32>) -> Self {
-        let mut under_way = Self { turn: flight.id, follows, ..Self::default() };
-        for told in flight.so_far() {
+    /// What was told from one time on.
+    pub(crate) fn since(flight: &Flight, time: usize) -> Self {
+        let told = flight.so_far(time);
+        let mut said = Self { turn: flight.id, times: time + told.len(), ..Self::default() };
+        for told in told {
             if let Told::Spoken(spoken) = told {
-                under_way.add(&spoken.pieces);
+                said.add(&spoken.pieces);
             }
         }
-        under_way
+        said
+    }
+}
+
+impl UnderWay {
+    pub(crate) fn of(flight: &Flight) -> Self {
+        let asked = &flight.asked;
+        Self {
+            follows: asked.follows,
+            cut: asked.cut.map(cut_words),
+            begins_like: asked.begins_like,
+            messages: asked.messages.iter().map(|message| message.json.clone()).collect(),
+            said: Said::since(flight, 0),
+        }
     }
 }
 
@@ -144,9 +185,13 @@ impl Live {
         self.row_of(&self.inner())
     }
 
-    pub(crate) fn row_of(&self, inner: &Inner) -> SessionRow {
+    fn row_of(&self, inner: &Inner) -> SessionRow {
+        SessionRow { facts: self.facts_of(inner), turns: inner.state.tree.len() }
+    }
+
+    fn facts_of(&self, inner: &Inner) -> SessionFacts {
         let state = &inner.state;
-        SessionRow {
+        SessionFacts {
             session: self.id.to_string(),
             run: self.opening.run.clone(),
             instance_id: self.opening.instance_id.clone(),
@@ -156,7 +201,6 @@ impl Live {
             reason: state.closed.as_ref().map(|closed| closed.reason.clone()),
             opened_ms: self.opened_ms,
             expires_ms: self.expires_ms(),
-            turn_count: state.tree.len(),
             running: inner.running,
             sampled_tokens: state.sampled_tokens,
             reward: state.rewards.last.or_else(|| state.rewards.of_turns.values().last().copied()),
@@ -173,8 +217,8 @@ impl Live {
         let turns = turns.map(|(no, turn)| turn_view(&inner, no, turn, leaves.contains(&no))).collect();
         let flights = inner.calls.values().flatten().flat_map(|called| called.flights());
         let running = flights.filter(|flight| inner.state.tree.by_id(flight.id).is_none());
-        let under_way = running.map(|flight| UnderWay::of(&flight, flight.follows)).collect();
-        SessionView { row: self.row_of(&inner), turns, under_way, size_bytes: inner.state.size_bytes() }
+        let under_way = running.map(|flight| UnderWay::of(&flight)).collect();
+        SessionView { facts: self.facts_of(&inner), turns, under_way, size_bytes: inner.state.size_bytes() }
     }
 }
 

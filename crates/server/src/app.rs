@@ -81,7 +81,10 @@ impl App {
             .nest("/api", api::routes())
             .nest("/api", view::routes())
             .nest("/api", live::routes())
-            .nest("/api", routes::sessions(self.gateway.clone(), gate::operator(guard)))
+            .nest(
+                "/api",
+                routes::sessions(self.gateway.clone(), gate::operator(guard), self.stopping.clone()),
+            )
             .nest("/api", session::routes(Arc::clone(guard)));
         let (router, mut description) = described.split_for_parts();
         name_operations(&mut description);

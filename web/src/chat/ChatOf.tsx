@@ -4,6 +4,7 @@ import { useKey } from "@/keys/keys";
 import { Notice } from "@/parts/Notice";
 import type { TextMark } from "@/text/segments";
 import { Bar } from "./Bar";
+import { useEnd } from "./end";
 import { useFind } from "./find";
 import { useFolds } from "./folds";
 import { hold } from "./hold";
@@ -28,6 +29,10 @@ export interface ChatProps {
   linkTo?: (span: Span) => string;
   /** More to do with selected text. */
   selectionActions?: (selection: Selected) => ReactNode;
+  /** Set while it is not over: its last message is still being said, or is to be answered. */
+  goesOn?: "said" | "answered";
+  /** What comes is followed by whoever is at the end. It begins there. */
+  follows?: boolean;
 }
 
 export interface Target {
@@ -40,7 +45,7 @@ const NONE: readonly Mark[] = [];
 const NO_MARKS: readonly TextMark[] = [];
 
 /** A conversation, however long. It asks no server: whoever has the rollout can show it. */
-export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo, selectionActions }: ChatProps) {
+export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo, selectionActions, goesOn, follows = false }: ChatProps) {
   const messages = useMemo(() => messagesOf(rollout), [rollout]);
   const pairs = useMemo(() => pair(messages), [messages]);
   const hasReasoning = useMemo(() => messages.some((message) => message.parts.some((part) => part.kind === "reasoning")), [messages]);
@@ -61,6 +66,7 @@ export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo
   });
 
   const inSight = virtual.scrollRect?.height ?? 0;
+  useEnd(scroller, follows, virtual.getTotalSize());
 
   /** Where to go once the rows are there; a fold may have to open first. */
   const [goal, setGoal] = useState<{ place: Place | null; message: number } | null>(null);
@@ -143,7 +149,7 @@ export function ChatOf({ rollout, marks = NONE, target = null, onMessage, linkTo
               const own = row.kind === "head" || row.kind === "empty" ? NO_MARKS : (all.get(row.part.index) ?? NO_MARKS);
               return (
                 <div key={item.key} ref={virtual.measureElement} data-index={item.index} className={css["item"]} style={{ transform: `translateY(${item.start}px)` }}>
-                  <RowView row={row} marks={own} pairs={pairs} raw={raw} onOpen={setOpen} />
+                  <RowView row={row} marks={own} pairs={pairs} raw={raw} onOpen={setOpen} goesOn={row.message.index === messages.length - 1 ? goesOn : undefined} isEnd={item.index === rows.length - 1} />
                 </div>
               );
             })}

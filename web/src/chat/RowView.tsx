@@ -14,24 +14,28 @@ interface Props {
   pairs: Pairs;
   raw: boolean;
   onOpen: (what: readonly (Message | Part)[], open: boolean) => void;
+  /** Of the last message, while the conversation is not over. */
+  goesOn?: "said" | "answered" | undefined;
+  /** The last row of all. */
+  isEnd?: boolean;
 }
 
 /** One row of the chat. The edge says whose it is, the label says it in words. */
-export const RowView = memo(function RowView({ row, marks, pairs, raw, onOpen }: Props) {
+export const RowView = memo(function RowView({ row, marks, pairs, raw, onOpen, goesOn, isEnd = false }: Props) {
   const channel = row.kind === "text" || row.kind === "part" ? (row.part.channel ?? row.message.channel) : row.message.channel;
   return (
-    <div className={css["outer"]} data-kind={row.kind} data-inside={row.inside}>
+    <div className={css["outer"]} data-kind={row.kind} data-inside={row.inside} data-growing={isEnd && goesOn === "said"}>
       <div className={css["row"]} data-channel={channel}>
-        <Inner row={row} marks={marks} pairs={pairs} raw={raw} onOpen={onOpen} />
+        <Inner row={row} marks={marks} pairs={pairs} raw={raw} onOpen={onOpen} goesOn={goesOn} />
       </div>
     </div>
   );
 });
 
-function Inner({ row, marks, pairs, raw, onOpen }: Props) {
+function Inner({ row, marks, pairs, raw, onOpen, goesOn }: Props) {
   if (row.kind === "head") return <Head message={row.message} isOpen={row.isOpen} pairs={pairs} raw={raw} onOpen={onOpen} />;
-  if (row.kind === "part") return <PartHead part={row.part} isOpen={row.isOpen} pairs={pairs} marks={marks} onOpen={onOpen} />;
-  if (row.kind === "empty") return <p className={css["note"]}>This message has no text.</p>;
+  if (row.kind === "part") return <PartHead part={row.part} isOpen={row.isOpen} pairs={pairs} marks={marks} onOpen={onOpen} goesOn={goesOn} />;
+  if (row.kind === "empty") return <p className={css["note"]}>{goesOn === "said" ? "Nothing is said yet." : "This message has no text."}</p>;
   return (
     <div className={css["text"]} data-part={row.part.index} data-last={row.isLast}>
       <Block part={row.part} from={row.chunk.from} to={row.chunk.to} drawn={row.drawn} marks={marks} />
@@ -39,7 +43,7 @@ function Inner({ row, marks, pairs, raw, onOpen }: Props) {
   );
 }
 
-type HeadProps = Omit<Props, "row" | "marks"> & { message: Message; isOpen: boolean };
+type HeadProps = Omit<Props, "row" | "marks" | "goesOn" | "isEnd"> & { message: Message; isOpen: boolean };
 
 function Head({ message, isOpen, pairs, raw, onOpen }: HeadProps) {
   const result = message.channel === "tool_result" ? message.parts.find((part) => part.kind === "result") : undefined;
@@ -72,7 +76,7 @@ function glimpse(message: Message): string {
   return part ? part.text.slice(part.lead, part.lead + 120).replace(/[^\p{L}\p{N}\p{P}\p{S}]+/gu, " ") : "";
 }
 
-function PartHead({ part, isOpen, pairs, marks, onOpen }: Omit<Props, "row" | "raw"> & { part: Part; isOpen: boolean }) {
+function PartHead({ part, isOpen, pairs, marks, onOpen, goesOn }: Omit<Props, "row" | "raw" | "isEnd"> & { part: Part; isOpen: boolean }) {
   if (part.kind === "other") return <p className={css["note"]}><Text text={part.detail ?? part.text} /></p>;
   const result = part.kind === "call" ? pairs.resultOf.get(part.index) : undefined;
   const call = part.kind === "result" ? pairs.callOf.get(part.index) : undefined;
@@ -90,7 +94,7 @@ function PartHead({ part, isOpen, pairs, marks, onOpen }: Omit<Props, "row" | "r
         <span className={css["figures"]}>{part.kind === "more" ? <Text text={(part.detail ?? "").slice(0, 120)} /> : counted(part.chars, "character")}</span>
       </button>
       {part.unclosed && <span className={css["wrong"]}>never closed</span>}
-      {part.kind === "call" && !result && <span className={css["wrong"]}>no result</span>}
+      {part.kind === "call" && !result && <span className={goesOn ? css["said"] : css["wrong"]}>{goesOn ? "no result yet" : "no result"}</span>}
       {result && <span className={wentWrong(result) ? css["wrong"] : css["said"]}>{wentWrong(result) ? "error" : "answered"} in #{result.message}</span>}
       {call && <span className={css["said"]}>of {call.name} in #{call.message}</span>}
       {part.kind === "result" && !call && <span className={css["said"]}>no call asked for this result</span>}

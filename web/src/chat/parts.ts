@@ -194,6 +194,9 @@ function detailOf(kind: string, fields: Fields, part: unknown): string {
   return `image: ${url.length > 200 ? `${url.slice(0, 120)}… (${url.length} characters)` : url}, not loaded`;
 }
 
+/** Messages that were cut before: one that is still there when a conversation goes on is not cut, or drawn, again. */
+const known = new WeakMap<object, { first: number; message: Message }>();
+
 /** All messages with their parts, and where each part stands in what links and hits count. */
 export function messagesOf(conversation: Conversation): Message[] {
   const byMessage = new Map<number, Piece[]>();
@@ -204,6 +207,13 @@ export function messagesOf(conversation: Conversation): Message[] {
   }
   let number = 0;
   return conversation.messages.map((said, index) => {
+    const canKeep = isFields(said) && conversation.pieces.length === 0;
+    const kept = canKeep ? known.get(said) : undefined;
+    const first = number;
+    if (kept && kept.first === first && kept.message.index === index) {
+      number += kept.message.parts.length;
+      return kept.message;
+    }
     const fields = isFields(said) ? said : { role: "user", content: said };
     const role = text(fields["role"]) ?? "?";
     const channel = CHANNELS[role] ?? "user";
@@ -223,6 +233,8 @@ export function messagesOf(conversation: Conversation): Message[] {
       part.start = start;
       start += part.chars;
     }
-    return { index, role, channel, isKnown: role in CHANNELS, parts: cutter.parts, chars: start };
+    const message = { index, role, channel, isKnown: role in CHANNELS, parts: cutter.parts, chars: start };
+    if (canKeep) known.set(said, { first, message });
+    return message;
   });
 }

@@ -1,9 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { api, ask } from "@/api/client";
 import { useKey } from "@/keys/keys";
 import { ErrorNotice, Notice } from "@/parts/Notice";
 import { compact, counted } from "@/parts/numbers";
+import { SessionPage } from "@/sessions/SessionPage";
+import { Sessions, useSessions } from "@/sessions/Sessions";
+import { useLivePlace } from "./place";
 import { RunDetail } from "./RunDetail";
 import type { LiveRun } from "./types";
 import css from "./Live.module.css";
@@ -17,10 +19,18 @@ function useLive() {
   });
 }
 
-/** The yard at work: who writes, who reads, what waits, and what is stuck and why. */
+/** The yard at work, or one session of it. */
 export function Live() {
+  const [{ session }] = useLivePlace();
+  return session === null ? <Overview /> : <SessionPage key={session} id={session} />;
+}
+
+/** Who asks, who writes, who reads, what waits, and what is stuck and why. */
+function Overview() {
   const live = useLive();
-  const [name, setName] = useState<string | null>(() => new URLSearchParams(location.search).get("run"));
+  const sessions = useSessions();
+  const [{ run: name }, set] = useLivePlace();
+  const setName = (run: string) => set({ run }, "replace");
   const runs = live.data?.runs ?? [];
   const run = runs.find((one) => one.run === name) ?? runs[0];
   const move = (by: number) => {
@@ -30,8 +40,17 @@ export function Live() {
   useKey({ keys: "j", label: "Next run", group: "Live", run: () => move(1) });
   useKey({ keys: "k", label: "Previous run", group: "Live", run: () => move(-1) });
   if (live.error && !live.data) return <ErrorNotice error={live.error} title="The overview cannot be read" />;
-  if (!live.data) return null;
-  if (!run) return <Notice title="This server has no runs">Runs appear as soon as somebody writes to one, or POST /api/runs makes one.</Notice>;
+  if (!live.data || sessions.isPending) return null;
+  const nowMs = live.data.now_ms;
+  const listed = sessions.data?.counts ? <Sessions sessions={sessions.data.sessions} nowMs={nowMs} /> : null;
+  if (!run) {
+    return (
+      <div className={css["main"]}>
+        {listed}
+        <Notice title="This server has no runs">Runs appear as soon as somebody writes to one, or POST /api/runs makes one.</Notice>
+      </div>
+    );
+  }
   return (
     <div className={css["live"]}>
       <nav className={css["runs"]} aria-label="Runs">
@@ -44,7 +63,10 @@ export function Live() {
           ))}
         </ul>
       </nav>
-      <RunDetail run={run} nowMs={live.data.now_ms} />
+      <div className={css["main"]}>
+        {listed}
+        <RunDetail run={run} nowMs={nowMs} />
+      </div>
     </div>
   );
 }

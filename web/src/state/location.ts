@@ -26,7 +26,7 @@ export function usePath(): string {
   return useSyncExternalStore(subscribe, () => location.pathname);
 }
 
-function useSearch(): string {
+export function useSearch(): string {
   return useSyncExternalStore(subscribe, () => location.search);
 }
 

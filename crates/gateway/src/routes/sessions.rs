@@ -9,13 +9,14 @@ use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,12 +41,15 @@ impl fmt::Debug for Operator {
 struct Desk {
     gateway: Option<Arc<Gateway>>,
     operator: Operator,
+    /// Streams end then: those who watch would keep a server from stopping.
+    stopping: CancellationToken,
 }
 
 /// Under `/api`. A server without an engine has no sessions, and says so.
 pub fn sessions<S: Clone + Send + Sync + 'static>(
     gateway: Option<Arc<Gateway>>,
     operator: Operator,
+    stopping: CancellationToken,
 ) -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(open, list))
@@ -55,7 +59,7 @@ pub fn sessions<S: Clone + Send + Sync + 'static>(
         .routes(routes!(end))
         .routes(routes!(abandon))
         .routes(routes!(export))
-        .with_state(Desk { gateway, operator })
+        .with_state(Desk { gateway, operator, stopping })
 }
 
 /// What is said when a session was opened.
@@ -232,9 +236,8 @@ async fn view(State(desk): State<Desk>, Path(session): Path<String>) -> Result<J
     responses((status = 200, description = "Server-sent events.", body = News, content_type = "text/event-stream")))]
 async fn events(State(desk): State<Desk>, Path(session): Path<String>) -> Result<Response, Refusal> {
     let live = desk.find(&session)?;
-    let stopped = desk.gateway()?.stopped.clone();
     let news = live.watch();
-    let news = stream::unfold((live, news, true), |(live, mut news, is_first)| async move {
+    let body = stream::unfold((live, news, true), |(live, mut news, is_first)| async move {
         let mut whole = is_first;
         let text = loop {
             if whole {
@@ -253,7 +256,7 @@ async fn events(State(desk): State<Desk>, Path(session): Path<String>) -> Result
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
-    Ok((headers, Body::from_stream(news.take_until(stopped.cancelled_owned()))).into_response())
+    Ok((headers, Body::from_stream(body.take_until(desk.stopping.cancelled_owned()))).into_response())
 }
 
 fn event(name: &str, value: &impl Serialize) -> String {

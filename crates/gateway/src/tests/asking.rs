@@ -52,7 +52,7 @@ async fn a_conversation_with_tools_is_one_line_of_exact_tokens() {
     }
     assert_eq!(items[0]["prompt_tokens"].as_array().unwrap().len(), received[0].len());
     let counted = items[0]["loss_mask"].as_array().unwrap().iter().filter(|on| **on == json!(1)).count();
-    assert_eq!(counted as u64, view.row.sampled_tokens);
+    assert_eq!(counted as u64, view.facts.sampled_tokens);
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn an_engine_that_fails_is_said_so_and_the_session_goes_on() {
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{said}");
     assert!(said["error"]["message"].as_str().unwrap().contains("500"), "{said}");
     let live = house.gateway.find(&keys.session).unwrap();
-    assert_eq!((live.row().failures, live.row().turn_count), (1, 0));
+    assert_eq!((live.row().facts.failures, live.row().turns), (1, 0));
     let (status, _) = house.ask(&keys.api_key, &chat("Go")).await;
     assert_eq!(status, StatusCode::OK);
 }
@@ -152,12 +152,12 @@ async fn what_is_wrong_is_refused_by_name_and_changes_nothing() {
         assert!(message.contains(expected), "{message}");
     }
     let live = house.gateway.find(&keys.session).unwrap();
-    assert_eq!(live.row().turn_count, 0);
+    assert_eq!(live.row().turns, 0);
     for turn in 0..2 {
         assert_eq!(house.ask(&keys.api_key, &chat(&format!("{turn}"))).await.0, StatusCode::OK);
     }
     let (status, said) = house.ask(&keys.api_key, &chat("more")).await;
     assert_eq!(status, StatusCode::CONFLICT);
     assert!(said["error"]["message"].as_str().unwrap().contains("budget of 2 turns"), "{said}");
-    until(|| live.row().running == 0).await;
+    until(|| live.row().facts.running == 0).await;
 }

@@ -28,7 +28,7 @@ async fn an_agent_that_lost_its_connection_asks_again_and_joins() {
     let (_, said) = house.ask(&keys.api_key, &body).await;
     assert_eq!(said["usage"]["completion_tokens"], 40);
     let live = house.gateway.find(&keys.session).unwrap();
-    assert_eq!(live.row().turn_count, 1);
+    assert_eq!(live.row().turns, 1);
     assert_eq!(house.engine.recorded().len(), 1, "the engine was asked once");
     // What was heard to its end is asked anew: a second sample.
     let (_, again) = house.ask(&keys.api_key, &body).await;
@@ -36,7 +36,7 @@ async fn an_agent_that_lost_its_connection_asks_again_and_joins() {
     // Unless the client says that it repeats itself.
     let (_, repeated) = house.ask_with(&keys.api_key, &[("x-stainless-retry-count", "1")], &body).await;
     assert_eq!((&repeated["id"], &repeated["choices"]), (&again["id"], &again["choices"]));
-    assert_eq!(live.row().turn_count, 2);
+    assert_eq!(live.row().turns, 2);
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn an_answer_that_nobody_waits_for_is_stopped_and_not_trained_on() {
     }
     drop(stream);
     let live = house.gateway.find(&keys.session).unwrap();
-    until(|| live.row().turn_count == 1).await;
+    until(|| live.row().turns == 1).await;
     let turn = &live.view().turns[0];
     assert_eq!((turn.stop, turn.is_unheard), ("abort", true));
     assert!(turn.sampled_tokens < 1000, "{}", turn.sampled_tokens);
@@ -83,7 +83,7 @@ async fn a_session_that_is_closed_stops_what_is_under_way_with_the_reason() {
     let asking = house.ask(&keys.api_key, &body);
     let closing = async {
         let live = house.gateway.find(&keys.session).unwrap();
-        until(|| live.row().running == 1).await;
+        until(|| live.row().facts.running == 1).await;
         house.gateway.abandon(&live, "enough").await.unwrap();
     };
     let ((status, said), ()) = tokio::join!(asking, closing);

@@ -35,7 +35,7 @@ async fn sessions_go_on_after_a_crash_with_their_tokens() {
     let live = house.gateway.by_reward_key(&keys.reward_key).unwrap();
     house.gateway.finish(&live, Some(1.0)).await.unwrap();
     house.gateway.sweep().await;
-    assert!(live.row().is_delivered);
+    assert!(live.row().facts.is_delivered);
     assert_eq!(house.yard.items().len(), 1);
 }
 
@@ -47,7 +47,7 @@ async fn a_rollout_that_could_not_be_delivered_is_delivered_later_and_is_the_sam
     house.yard.is_away.store(true, Ordering::Relaxed);
     let live = house.gateway.find(&keys.session).unwrap();
     house.gateway.finish(&live, Some(0.25)).await.unwrap();
-    assert!(!live.row().is_delivered);
+    assert!(!live.row().facts.is_delivered);
     let house = house.restarted();
     house.yard.is_away.store(false, Ordering::Relaxed);
     house.gateway.sweep().await;

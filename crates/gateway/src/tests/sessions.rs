@@ -65,7 +65,7 @@ async fn a_session_expires_with_a_reason_and_leaves_what_it_was_told_to() {
         tokio::time::sleep(std::time::Duration::from_millis(60)).await;
         house.gateway.sweep().await;
         let row = house.gateway.find(&keys.session).unwrap().row();
-        assert_eq!((row.state, row.reason.as_deref()), ("expired", Some("its 0.05 s were over")));
+        assert_eq!((row.facts.state, row.facts.reason.as_deref()), ("expired", Some("its 0.05 s were over")));
         let (status, said) = house.ask(&keys.api_key, &chat("More")).await;
         assert_eq!(status.as_u16(), 403, "{said}");
         assert_eq!(house.yard.items().len(), left);

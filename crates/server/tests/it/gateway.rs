@@ -113,7 +113,7 @@ fn sessions_go_on_when_the_server_starts_again() {
     let (status, said) = gated.call("/v1/chat/completions", text(&opened, "api_key"), &body);
     assert_eq!(status, 200, "{said}");
     let view = gated.server.get(&format!("/api/sessions/{}", text(&opened, "session"))).1;
-    assert_eq!((&view["turn_count"], &view["turns"][1]["follows"]), (&json!(2), &json!(0)));
+    assert_eq!((view["turns"].as_array().unwrap().len(), &view["turns"][1]["follows"]), (2, &json!(0)));
     assert_eq!(view["turns"][1]["cut"], json!(null));
 }
 
