@@ -60,6 +60,7 @@ impl Gateway {
             return Err(over(closed));
         }
         let finder = Finder {
+            session: &live.id,
             tokenizer: &self.model.tokenizer,
             continuity: &self.model.continuity,
             template_kwargs: &ask.template_kwargs,
@@ -100,8 +101,10 @@ impl Gateway {
         let prepared = Arc::new(prepared);
         for flight in flights {
             let mut gconfig = gconfig.clone();
-            // The same seed twice would be the same answer twice.
-            gconfig.seed = gconfig.seed.map(|seed| seed.wrapping_add(u64::from(flight.choice)));
+            // The same seed twice would be the same answer twice: choices differ, and turns that the agent gave no seed.
+            let of_session = live.opening.sampling.seed.map(|seed| seed.wrapping_add(u64::from(flight.id)));
+            let of_agent = gconfig.seed.map(|seed| seed.wrapping_add(u64::from(flight.choice)));
+            gconfig.seed = of_agent.or(of_session);
             let first_call = flight.id as usize * CALLS_OF_TURN;
             let listener = Listener::new(&grammar, tools, &prepared.prompt_end, first_call);
             let drive = Drive {
@@ -223,7 +226,7 @@ impl Gateway {
             presence_penalty: presence_penalty.unwrap_or_default(),
             stop,
             stop_token_ids,
-            seed: ask.sampling.seed.or(defaults.seed),
+            seed: ask.sampling.seed,
             json_schema,
         })
     }

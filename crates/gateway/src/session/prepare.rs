@@ -37,6 +37,7 @@ pub struct Prepared {
 /// What is needed to find a request's place.
 #[derive(Debug)]
 pub struct Finder<'a> {
+    pub session: &'a str,
     pub tokenizer: &'a Arc<Tokenizer>,
     pub continuity: &'a Continuity,
     pub template_kwargs: &'a serde_json::Map<String, serde_json::Value>,
@@ -100,7 +101,7 @@ impl Finder<'_> {
         let sent = chat.messages.iter().map(|message| memory.know(message));
         let Some(follows) = &chat.follows else { return Ok(sent.collect()) };
         let sent: Vec<Arc<Known>> = sent.collect();
-        let named = turn_id(follows).and_then(|id| tree.by_id(id));
+        let named = turn_id(self.session, follows).and_then(|id| tree.by_id(id));
         let Some((no, turn)) = named.and_then(|no| Some((no, tree.get(no)?))) else {
             let message = format!("previous_response_id is {follows:?}, but this session has no such answer");
             return Err(Refusal::field("previous_response_id", message));
@@ -121,9 +122,11 @@ impl Finder<'_> {
     }
 }
 
-/// The number of a turn in the name that an agent was told: `chatcmpl-SESSION-7` is 7, and so is `7`.
-pub fn turn_id(name: &str) -> Option<u32> {
-    name.rsplit('-').next()?.parse().ok()
+/// The number of a turn in the name that an agent was told: `chatcmpl-SESSION-7` is 7, and so is `7`. The same name with
+/// another session is nobody here.
+pub fn turn_id(session: &str, name: &str) -> Option<u32> {
+    let (named, number) = name.rsplit_once('-').unwrap_or((session, name));
+    if named.ends_with(session) { number.parse().ok() } else { None }
 }
 
 /// Renders all of the conversation.
