@@ -2,6 +2,7 @@
 
 use rollyard_engine::episode::Context;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,6 +44,41 @@ impl Access {
             variables.push((name.to_owned(), direct));
         }
         variables
+    }
+}
+
+/// What a function in Python is told of its episode, beside the data.
+#[derive(Debug, Serialize)]
+pub struct Told<'a> {
+    access: &'a Access,
+    context: Episode<'a>,
+    /// For functions that ask as the environment says.
+    variables: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Episode<'a> {
+    run: &'a str,
+    task_id: u64,
+    sample_idx: u32,
+    attempt: u32,
+    is_eval: bool,
+    seed: u64,
+}
+
+impl<'a> Told<'a> {
+    pub fn new(access: &'a Access, context: &'a Context) -> Self {
+        let Context { run, task_id, sample_idx, attempt, is_eval, seed } = context;
+        let variables = access.variables(context).into_iter().collect();
+        let context = Episode {
+            run,
+            task_id: *task_id,
+            sample_idx: *sample_idx,
+            attempt: *attempt,
+            is_eval: *is_eval,
+            seed: *seed,
+        };
+        Self { access, context, variables }
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::{Access, Agent, Returned};
+use super::{Access, Agent, Returned, Told};
 
 /// Says whether a name is an agent's or a workflow's.
 const KIND_OF: &str = "rollyard.agents.kind_of";
@@ -23,18 +23,8 @@ pub struct HostedAgent {
 /// What a function of Python's is called with.
 #[derive(Serialize)]
 struct Arguments<'a> {
-    args: (&'a RawValue, &'a Access, Episode<'a>),
+    args: (&'a RawValue, Told<'a>),
     kwargs: Map<String, Value>,
-}
-
-#[derive(Serialize)]
-struct Episode<'a> {
-    run: &'a str,
-    task_id: u64,
-    sample_idx: u32,
-    attempt: u32,
-    is_eval: bool,
-    seed: u64,
 }
 
 impl HostedAgent {
@@ -51,16 +41,7 @@ impl HostedAgent {
     }
 
     async fn ask(&self, data: &Data, context: &Context, access: &Access) -> Result<Returned, EpisodeError> {
-        let Context { run, task_id, sample_idx, attempt, is_eval, seed } = context;
-        let episode = Episode {
-            run,
-            task_id: *task_id,
-            sample_idx: *sample_idx,
-            attempt: *attempt,
-            is_eval: *is_eval,
-            seed: *seed,
-        };
-        let arguments = Arguments { args: (data.json(), access, episode), kwargs: Map::new() };
+        let arguments = Arguments { args: (data.json(), Told::new(access, context)), kwargs: Map::new() };
         let arguments = to_raw_value(&arguments).expect("texts and numbers are JSON");
         let value = self.host.call(self.handle, &arguments).await?;
         let value = serde_json::from_str(value.get());

@@ -3,8 +3,8 @@
 //! An [`AgentWorkflow`] opens a session for each episode at a [`Desk`], a gateway of the executor's own, and gives the
 //! [`Agent`] its address and a key. What the agent asked is the rollout, to the token; what it [`Returned`] in the end
 //! is its reward, unless a reward function judges its last answer. An agent is a program ([`CommandAgent`]), a function
-//! in Python's worker processes ([`HostedAgent`]), or whatever implements the trait. [`AgentRecipe`] makes the workflow
-//! of settings.
+//! in Python's worker processes ([`HostedAgent`]), or whatever implements the trait. [`AgentRecipe`] makes the
+//! workflow of settings.
 
 mod access;
 mod command;
@@ -16,14 +16,14 @@ mod recipe;
 mod returned;
 mod workflow;
 
-pub use access::Access;
+pub use access::{Access, Told};
 pub use command::CommandAgent;
 pub use desk::Desk;
 pub use hosted::{HostedAgent, is_agent};
 pub use line::{Line, LineError};
 pub use recipe::{AgentRecipe, AgentRecipeError};
 pub use returned::{Returned, Rewards};
-pub use workflow::AgentWorkflow;
+pub use workflow::{AgentPlan, AgentWorkflow};
 
 use futures_util::future::BoxFuture;
 use rollyard_engine::episode::{Context, Data, EpisodeError};

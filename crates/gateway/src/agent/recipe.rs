@@ -1,4 +1,4 @@
-//! A workflow of an agent, as a few settings.
+//! How agents are run, as a few settings.
 
 use rollyard_engine::generate::GenerationConfig;
 use rollyard_engine::host::Host;
@@ -7,7 +7,7 @@ use rollyard_engine::workflow::{RecipeError, reward_of};
 use serde::Deserialize;
 use std::sync::Arc;
 
-use super::{AgentWorkflow, Desk, SharedAgent};
+use super::{AgentPlan, Desk};
 use crate::session::export::Style;
 use crate::session::opening::{Budget, Defaults, Opening, Thoughts};
 
@@ -57,18 +57,13 @@ impl AgentRecipe {
         Ok(matches!(spec, Some(RewardSpec::Python(_))))
     }
 
-    pub async fn build(
-        self,
-        desk: Arc<Desk>,
-        agent: SharedAgent,
-        host: Option<&Host>,
-    ) -> Result<AgentWorkflow, AgentRecipeError> {
+    pub async fn build(self, desk: Arc<Desk>, host: Option<&Host>) -> Result<AgentPlan, AgentRecipeError> {
         let opening = self.opening()?;
         let reward = match &self.reward {
             Some(spec) => Some(reward_of(spec, host).await?),
             None => None,
         };
-        Ok(AgentWorkflow { desk, agent, reward, opening })
+        Ok(AgentPlan { desk, reward, opening })
     }
 
     /// What every session is opened with.

@@ -14,14 +14,36 @@ use super::{Desk, Returned, SharedAgent};
 use crate::session::opening::Opening;
 use crate::taking::Asked;
 
+/// How agents are run: with whichever of them it becomes a workflow.
 #[derive(Clone, Debug)]
-pub struct AgentWorkflow {
+pub struct AgentPlan {
     pub desk: Arc<Desk>,
-    pub agent: SharedAgent,
     /// Judges the last answer; then what the agent returns does not count. Without it, that is the reward.
     pub reward: Option<SharedReward>,
     /// What every session is opened with; which episode it is for is filled in.
     pub opening: Opening,
+}
+
+#[derive(Clone, Debug)]
+pub struct AgentWorkflow {
+    pub plan: AgentPlan,
+    pub agent: SharedAgent,
+}
+
+impl AgentPlan {
+    pub fn with(&self, agent: SharedAgent) -> AgentWorkflow {
+        AgentWorkflow { plan: self.clone(), agent }
+    }
+
+    fn opening_for(&self, data: &Data, context: &Context) -> Opening {
+        let mut opening = self.opening.clone();
+        opening.run = context.run.to_string();
+        opening.instance_id = data.example_id().unwrap_or_else(|| context.task_id.to_string());
+        opening.env_name = data.env_name().unwrap_or_default();
+        opening.slot = context.sample_idx;
+        opening.sampling.seed = Some(context.seed);
+        opening
+    }
 }
 
 impl AgentWorkflow {
@@ -31,10 +53,10 @@ impl AgentWorkflow {
         data: &Data,
         context: &Context,
     ) -> Result<Option<Trajectory>, EpisodeError> {
-        let visit = self.desk.open(engine, self.opening_for(data, context)).await?;
+        let visit = self.plan.desk.open(engine, self.plan.opening_for(data, context)).await?;
         let returned = self.returned(&visit, data, context).await?;
         let Visit { gateway, live, .. } = &visit;
-        match &self.reward {
+        match &self.plan.reward {
             Some(reward) => {
                 check_asked(&live.asked())?;
                 let reward = judge(reward, live, &gateway.model.tokenizer, data, context).await?;
@@ -68,24 +90,14 @@ impl AgentWorkflow {
         data: &Data,
         context: &Context,
     ) -> Result<Returned, EpisodeError> {
-        let secs = self.opening.budget.secs;
+        let secs = self.plan.opening.budget.secs;
         let limit = Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX);
         tokio::select! {
             ended = tokio::time::timeout(limit, self.agent.run(data, context, &visit.access)) => {
                 ended.unwrap_or(Err(EpisodeError::Timeout { secs }))
             }
-            () = self.desk.stopped() => Err(EpisodeError::Workflow("the executor was closed".to_owned())),
+            () = self.plan.desk.stopped() => Err(EpisodeError::Workflow("the executor was closed".to_owned())),
         }
-    }
-
-    fn opening_for(&self, data: &Data, context: &Context) -> Opening {
-        let mut opening = self.opening.clone();
-        opening.run = context.run.to_string();
-        opening.instance_id = data.example_id().unwrap_or_else(|| context.task_id.to_string());
-        opening.env_name = data.env_name().unwrap_or_default();
-        opening.slot = context.sample_idx;
-        opening.sampling.seed = Some(context.seed);
-        opening
     }
 }
 
