@@ -22,6 +22,7 @@ from rollyard._rollyard import (
     extract_answer,
     verify_answer,
 )
+from rollyard.agents import AgentWorkflow
 from rollyard.builtin import MultiTurnWorkflow, SingleTurnWorkflow
 from rollyard.client.awaited import AsyncClient, AsyncLease
 from rollyard.client.blocking import Client, Lease
@@ -115,6 +116,7 @@ from rollyard.workflow import (
 from rollyard.workflow_context import WorkflowContext
 
 __all__ = [
+    "AgentWorkflow",
     "AgentWorkflowError",
     "AsyncClient",
     "AsyncLease",

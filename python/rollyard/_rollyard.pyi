@@ -10,6 +10,10 @@ from typing_extensions import disjoint_base
 
 __version__: str
 __all__ = [
+    "AgentCall",
+    "AgentDesk",
+    "AgentPlan",
+    "AgentWorkflow",
     "Answer",
     "BuiltInWorkflow",
     "Call",
@@ -36,6 +40,7 @@ __all__ = [
     "Task",
     "Tokenizer",
     "__version__",
+    "agent_needs_python",
     "balance",
     "concat",
     "digest",
@@ -516,7 +521,7 @@ class Executor:
     def __new__(cls, engine: Engine, config: str, tokenizer: Tokenizer | None, salt: str) -> Executor: ...
     def task(
         self,
-        workflow: LoopWorkflow | HostedWorkflow | BuiltInWorkflow,
+        workflow: LoopWorkflow | HostedWorkflow | BuiltInWorkflow | AgentWorkflow,
         data: str,
         group_size: int,
         accept: Callable[[str, list[_Made]], bool] | None,
@@ -562,6 +567,7 @@ class Host:
 
     def __new__(cls, config: str) -> Host: ...
     def workflow(self, path: str, kwargs: str) -> HostedWorkflow: ...
+    def is_agent(self, path: str) -> bool: ...
     def function(self, path: str) -> int: ...
     def call(self, function: int, arguments: str) -> str: ...
     def set_version(self, version: int) -> None: ...
@@ -570,6 +576,37 @@ class Host:
     def pids(self) -> list[int]: ...
     def close(self) -> None: ...
 
+@final
+class AgentDesk:
+    """A gateway of an executor's own."""
+
+    def __new__(cls, tokenizer: Tokenizer, model: str) -> AgentDesk: ...
+    def plan(self, recipe: str, host: Host | None) -> AgentPlan: ...
+    def addresses(self) -> list[str]: ...
+    def close(self) -> None: ...
+
+@final
+class AgentPlan:
+    """How agents are run."""
+
+    def command(self, line: str) -> AgentWorkflow: ...
+    def hosted(self, host: Host, path: str, kwargs: str, environment: bool | None) -> AgentWorkflow: ...
+    def on_loop(self, workflow: LoopWorkflow) -> AgentWorkflow: ...
+
+@final
+class AgentWorkflow:
+    """A workflow whose episodes are agents."""
+
+@final
+class AgentCall:
+    """One run of an agent that Python is to make."""
+
+    @property
+    def told(self) -> str: ...
+    def finish(self, value: str) -> None: ...
+    def fail(self, told: str, may_pass: bool) -> None: ...
+
+def agent_needs_python(recipe: str) -> bool: ...
 def record(scope: str, name: str, value: float) -> None: ...
 def recorded(reset: bool) -> str: ...
 

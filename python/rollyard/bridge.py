@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+from collections.abc import Coroutine
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from rollyard import workflow_context
-from rollyard._rollyard import Episode, LoopWorkflow, Mailbox
-from rollyard.returned import WrongTypeError, parts_of, told
+from rollyard._rollyard import AgentCall, Episode, LoopWorkflow, Mailbox
+from rollyard.agent_runner import AgentRunner
+from rollyard.returned import WrongTypeError, parts_of, plain, told
 from rollyard.workflow import RolloutWorkflow
 from rollyard.workflow_context import WorkflowContext
 
@@ -41,6 +44,17 @@ async def run_episode(episode: Episode, workflow: RolloutWorkflow, engine: Any, 
         episode.fail(*told(error))
 
 
+async def run_agent(call: AgentCall, agent: AgentRunner, data: dict[str, Any]) -> None:
+    """The same for an agent."""
+    try:
+        call.finish(json.dumps(plain(await agent.call(data, json.loads(call.told)))))
+    except asyncio.CancelledError:
+        call.fail("CancelledError: the episode was cancelled", True)
+        raise
+    except BaseException as error:
+        call.fail(*told(error))
+
+
 class EpisodeLoop:
     """A thread with an asyncio loop on which episodes run, many at once."""
 
@@ -57,6 +71,10 @@ class EpisodeLoop:
         """The workflow on this data, for Rust to run as often as it has to."""
         return LoopWorkflow(self._mailbox, self._begin, self._cancel, workflow, data)
 
+    def agent(self, agent: AgentRunner, data: dict[str, Any]) -> LoopWorkflow:
+        """The same for an agent."""
+        return LoopWorkflow(self._mailbox, self._begin_agent, self._cancel, agent, data)
+
     def close(self) -> None:
         """Cancels what is running, and ends the thread."""
         self.stop()
@@ -71,13 +89,17 @@ class EpisodeLoop:
     def _begin(self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]) -> None:
         # Episodes of a group share the data: one that takes something out of it must not take it from the
         # others.
-        self._tasks[number] = self._loop.create_task(self._one(number, episode, workflow, dict(data)))
+        self._start(number, run_episode(episode, workflow, self._engine, dict(data)))
 
-    async def _one(
-        self, number: int, episode: Episode, workflow: RolloutWorkflow, data: dict[str, Any]
-    ) -> None:
+    def _begin_agent(self, number: int, call: AgentCall, agent: AgentRunner, data: dict[str, Any]) -> None:
+        self._start(number, run_agent(call, agent, dict(data)))
+
+    def _start(self, number: int, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks[number] = self._loop.create_task(self._one(number, work))
+
+    async def _one(self, number: int, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await run_episode(episode, workflow, self._engine, data)
+            await work
         finally:
             del self._tasks[number]
 

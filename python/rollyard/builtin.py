@@ -9,7 +9,7 @@ from typing import Any
 from rollyard import _rollyard
 from rollyard._rollyard import Tokenizer
 from rollyard.errors import WorkflowError
-from rollyard.resolve import import_name
+from rollyard.importing import import_name
 from rollyard.workflow import GenerationConfig
 
 Function = Callable[..., Any]

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from rollyard import _rollyard, tensors
 from rollyard._rollyard import Rollout, Tokenizer
+from rollyard.agent_tasks import AgentTasks
+from rollyard.agents import AgentWorkflow, agent_name, is_agent
 from rollyard.bridge import EpisodeLoop
 from rollyard.builtin import SingleTurnWorkflow
 from rollyard.engines import InferenceEngine
 from rollyard.errors import ExecutorError, WorkflowError
-from rollyard.resolve import class_name, resolve_workflow
+from rollyard.importing import class_name
+from rollyard.resolve import resolve_workflow
 from rollyard.tensors import TensorDict
 
 if TYPE_CHECKING:
@@ -103,6 +106,9 @@ class RolloutExecutor:
     be any objects. With more, they run in so many processes of their own, which import workflows by name and
     survive each other's crashes.
 
+    A workflow may also be an agent, with `async def run(data, …)`: it asks a gateway of this executor's own,
+    which needs the `tokenizer`. `AgentWorkflow` says more about it, or runs a program.
+
     With `fileroot` every task is written down when it has ended, one line a sample, in
     `{fileroot}/{experiment_name}/{trial_name}/rollout/{version}/{task}.jsonl`, and all of them in
     `rollouts.jsonl` of that trial for the viewer; `tokenizer` makes text of tokens. With `yard`, the address
@@ -173,6 +179,9 @@ class RolloutExecutor:
         # For rewards and tools, where there are no other worker processes.
         self._functions: _rollyard.Host | None = None
         self._resolved: tuple[Any, Any, Any] | None = None
+        self._agents = AgentTasks(engine, tokenizer)
+        # Names that worker processes know to be agents, or not.
+        self._known_agents: dict[str, AgentWorkflow | None] = {}
         self._feed: tuple[Any, Iterator[Any]] | None = None
         if processes > 0:
             self._host = _start_host(engine, processes, threads, python)
@@ -297,6 +306,7 @@ class RolloutExecutor:
     def close(self) -> None:
         """Cancels what runs, and ends threads and processes. The engine stays open."""
         self._native.close()
+        self._agents.close()
         if self._loop is not None:
             self._loop.close()
             self._loop = None
@@ -325,20 +335,24 @@ class RolloutExecutor:
     ) -> _rollyard.Task:
         if not isinstance(data, Mapping):
             raise ExecutorError(f"data is a {type(data).__qualname__}, but must be a dict")
-        native: _rollyard.LoopWorkflow | _rollyard.HostedWorkflow | _rollyard.BuiltInWorkflow
+        native: (
+            _rollyard.LoopWorkflow
+            | _rollyard.HostedWorkflow
+            | _rollyard.BuiltInWorkflow
+            | _rollyard.AgentWorkflow
+        )
+        # For whoever keeps a record of the task; a workflow in this process has the objects themselves.
+        write = _strict_json
         if isinstance(workflow, SingleTurnWorkflow):
             native = self._build(workflow)
-            written = _strict_json(data, "data")
-        elif self._host is None:
-            if self._loop is None:
-                self._loop = EpisodeLoop(self.engine)
-                _when_gone(self, self._loop.stop)
-            native = self._loop.workflow(self._resolve(workflow, kwargs), dict(data))
-            # For whoever keeps a record of the task; the workflow has the objects themselves.
-            written = _any_json(data)
-        else:
+        elif isinstance(workflow, AgentWorkflow) and workflow.command is not None:
+            native = self._agents.program(workflow, workflow.command, self._function_host)
+        elif self._host is not None:
             native = self._import(self._host, workflow, kwargs)
-            written = _strict_json(data, "data")
+        else:
+            native = self._here(workflow, kwargs, data)
+            write = _any_json
+        written = write(data, "data")
         judge = None if accept is None else lambda arrays, made: accept(_dict((arrays, made)))
         return self._native.task(native, written, group_size, judge, is_eval)
 
@@ -347,13 +361,31 @@ class RolloutExecutor:
         recipe = workflow.recipe
         known, built = self._built.get(recipe, (None, None))
         if built is None or known is not workflow.tokenizer:
-            host = self._host or self._functions
-            if host is None and _rollyard.needs_python(recipe):
-                host = self._functions = _start_host(self.engine, 1, 8, self._python)
-                _when_gone(self, _rollyard.Host.close, host)
+            host = self._function_host() if _rollyard.needs_python(recipe) else None
             built = _rollyard.BuiltInWorkflow(recipe, workflow.tokenizer, host)
             self._built[recipe] = (workflow.tokenizer, built)
         return built
+
+    def _function_host(self) -> _rollyard.Host:
+        """Worker processes for functions: those of the workflows, or one of its own."""
+        if self._host is None and self._functions is None:
+            self._functions = _start_host(self.engine, 1, 8, self._python)
+            _when_gone(self, _rollyard.Host.close, self._functions)
+        host = self._host or self._functions
+        assert host is not None
+        return host
+
+    def _here(
+        self, workflow: Any, kwargs: Mapping[str, Any] | None, data: Mapping[str, Any]
+    ) -> _rollyard.LoopWorkflow | _rollyard.AgentWorkflow:
+        """On the loop of this process."""
+        if self._loop is None:
+            self._loop = EpisodeLoop(self.engine)
+            _when_gone(self, self._loop.stop)
+        resolved = self._resolve(workflow, kwargs)
+        if isinstance(resolved, AgentWorkflow):
+            return self._agents.here(resolved, self._loop, data, self._function_host)
+        return self._loop.workflow(resolved, dict(data))
 
     def _resolve(self, workflow: Any, kwargs: Mapping[str, Any] | None) -> Any:
         """A class is made once for many prompts, not once for each."""
@@ -363,11 +395,27 @@ class RolloutExecutor:
 
     def _import(
         self, host: _rollyard.Host, workflow: Any, kwargs: Mapping[str, Any] | None
-    ) -> _rollyard.HostedWorkflow:
+    ) -> _rollyard.HostedWorkflow | _rollyard.AgentWorkflow:
+        agent = self._agent(host, workflow)
+        if agent is not None:
+            given = agent.agent_kwargs if agent.agent_kwargs is not None else kwargs
+            return self._agents.hosted(agent, host, _strict_json(given or {}, "workflow_kwargs"))
         key = (class_name(workflow), _strict_json(kwargs or {}, "workflow_kwargs"))
         if key not in self._hosted:
             self._hosted[key] = host.workflow(*key)
         return self._hosted[key]
+
+    def _agent(self, host: _rollyard.Host, workflow: Any) -> AgentWorkflow | None:
+        """The agent that is meant, if one is; whether a name is one's the worker processes know."""
+        if isinstance(workflow, AgentWorkflow):
+            return workflow
+        if not isinstance(workflow, str):
+            if not is_agent(workflow):
+                return None
+            workflow = agent_name(workflow)
+        if workflow not in self._known_agents:
+            self._known_agents[workflow] = AgentWorkflow(workflow) if host.is_agent(workflow) else None
+        return self._known_agents[workflow]
 
     def _feed_of(self, dataloader: Iterable[Any]) -> Iterator[Any]:
         if self._feed is None or self._feed[0] is not dataloader:
@@ -415,7 +463,7 @@ def _strict_json(value: Mapping[str, Any], name: str) -> str:
         ) from error
 
 
-def _any_json(value: Mapping[str, Any]) -> str:
+def _any_json(value: Mapping[str, Any], name: str) -> str:
     """What JSON can say of it; other objects by their type."""
     try:
         return _STRICT.encode(value)

@@ -11,7 +11,6 @@ import asyncio
 import functools
 import inspect
 import json
-import math
 import os
 import struct
 import sys
@@ -23,10 +22,13 @@ from contextvars import copy_context
 from typing import Any
 
 from rollyard import _rollyard, workflow_context
+from rollyard.agent_runner import AgentRunner
+from rollyard.agents import made_agent
 from rollyard.engines import InferenceEngine
 from rollyard.errors import EngineError, WorkflowError
-from rollyard.resolve import import_path, resolve_workflow
-from rollyard.returned import Part, WrongTypeError, parts_of, told
+from rollyard.importing import import_path
+from rollyard.resolve import resolve_workflow
+from rollyard.returned import Part, WrongTypeError, parts_of, plain, told
 from rollyard.workflow_context import WorkflowContext
 
 _HEAD = struct.Struct("<IQ")
@@ -162,6 +164,9 @@ class Worker:
         try:
             if load["kind"] == "workflow":
                 self._loaded[handle] = resolve_workflow(load["path"], load["kwargs"])
+            elif load["kind"] == "agent":
+                run = made_agent(load["path"], load["kwargs"])
+                self._loaded[handle] = AgentRunner(run, environment=load["environment"]).call
             else:
                 self._loaded[handle] = import_path(load["path"], callable, "a function")
         except WorkflowError as error:
@@ -187,7 +192,7 @@ class Worker:
         try:
             function = self._get(order["handle"])
             value = await self._functions.call(function, arguments["args"], arguments["kwargs"])
-            self._reply(number, {"value": _json(value)})
+            self._reply(number, {"value": plain(value)})
         except BaseException as error:
             self._raised(number, *told(error))
 
@@ -230,19 +235,6 @@ class Worker:
     def _reply(self, number: int, answer: Any, body: list[memoryview] | None = None) -> None:
         stats = json.loads(_rollyard.recorded(True))
         self._pipe.write({"id": number, "answer": answer, "stats": stats}, body or [])
-
-
-def _json(value: Any) -> Any:
-    """What a function returned, if JSON can say it; numpy's and torch's numbers are numbers too."""
-    if hasattr(value, "item") and not isinstance(value, (list, dict)):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN"
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        return f"<{type(value).__qualname__}>"
-    return value
 
 
 def _end(why: str) -> None:

@@ -48,6 +48,24 @@ def told(error: BaseException) -> tuple[str, bool]:
     return f"{kind}: {text}{line}" if text else f"{kind}{line}", may_pass
 
 
+def plain(value: Any) -> Any:
+    """What a function returned, if JSON can say it; numpy's and torch's numbers are numbers too."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if hasattr(value, "item") and not isinstance(value, list):
+        try:
+            value = value.item()
+        except (RuntimeError, ValueError):
+            return f"<{type(value).__qualname__}>"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN"
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return f"<{type(value).__qualname__}>"
+    return value
+
+
 def _interaction(key: str, given: Any) -> tuple[str | None, Part]:
     response = getattr(given, "response", None)
     messages = list(getattr(given, "messages", None) or [])

@@ -105,13 +105,4 @@ class RolloutWorkflow(ABC):
 
 
 class AgentWorkflowError(WorkflowError):
-    """An agent, with `async def run(data)`, was given where a workflow is needed."""
-
-
-def wrap_agent(agent: Any) -> RolloutWorkflow:
-    """The agent as a workflow, whose calls to the model are recorded. Not in this release."""
-    raise AgentWorkflowError(
-        f"{type(agent).__qualname__} is an agent: it has run(data) and no arun_episode(engine, data). "
-        "Agents need the gateway, which records their calls to the model and is not in this release; "
-        "write a RolloutWorkflow that calls engine.agenerate."
-    )
+    """This agent cannot be run, or not here; says what to change."""

@@ -71,8 +71,9 @@ mod _rollyard {
 
     #[pymodule_export]
     use crate::making::{
-        BuiltInWorkflow, Call, Engine, Episode, Executor, Host, HostedWorkflow, LoopWorkflow, Mailbox,
-        ModelResponse, Task, extract_answer, needs_python, record, recorded, verify_answer,
+        AgentCall, AgentDesk, AgentPlan, BuiltInWorkflow, Call, Engine, Episode, Executor, Host,
+        HostedWorkflow, LoopWorkflow, Mailbox, ModelResponse, NativeAgentWorkflow, Task, agent_needs_python,
+        extract_answer, needs_python, record, recorded, verify_answer,
     };
 
     #[pymodule_export]

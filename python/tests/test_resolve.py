@@ -38,7 +38,11 @@ def test_a_class_of_another_program_needs_no_base() -> None:
 BAD: list[tuple[Any, dict[str, Any] | None, str]] = [
     ("nowhere.Plain", None, "there is no module nowhere; is its folder on PYTHONPATH"),
     ("yarns.nothing.Plain", None, "there is no module yarns.nothing"),
-    ("yarns.Plian", None, "the module yarns has no Plian; it has Bad, Chats, NotAsync, Plain, Talk, Told: /"),
+    (
+        "yarns.Plian",
+        None,
+        "the module yarns has no Plian; it has Agent, Bad, Chats, NotAsync, Plain, Talk, Told, where: /",
+    ),
     ("yarns.NOT_A_CLASS", None, "yarns.NOT_A_CLASS is an int, but must be a class with arun_episode"),
     ("Plain", None, "'Plain' names nothing to import; write \"module.name\""),
     ("", None, "names nothing to import"),
@@ -69,6 +73,7 @@ def test_a_module_that_breaks_says_how(tmp_path: pathlib.Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("agent", [yarns.Agent, yarns.Agent(), "yarns.Agent"])
-def test_an_agent_is_told_what_it_needs(agent: Any) -> None:
-    with pytest.raises(rollyard.AgentWorkflowError, match="Agent is an agent.*Agents need the gateway"):
-        resolve_workflow(agent)
+def test_an_agent_becomes_a_workflow(agent: Any) -> None:
+    workflow = resolve_workflow(agent)
+    assert isinstance(workflow, rollyard.AgentWorkflow) and workflow.command is None
+    assert resolve_workflow(workflow) is workflow

@@ -115,7 +115,7 @@ class Chats(rollyard.RolloutWorkflow):
 
 
 class Agent:
-    """Not a workflow yet."""
+    """No workflow by itself."""
 
     async def run(self, data: dict[str, Any], **kwargs: Any) -> float:
         return 1.0

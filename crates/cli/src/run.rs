@@ -3,6 +3,7 @@
 //! Reads the prompts, runs a workflow on each so many times, and keeps what comes of it in a folder or a yard.
 //! What is there already is not made again, so the same command goes on where the last one was stopped.
 
+mod agent;
 mod arguments;
 mod making;
 mod past;
@@ -60,7 +61,7 @@ async fn run_all(arguments: &Arguments, prompts: Prompts) -> Result<()> {
     if missing.len() < total {
         progress.say(&format!("{} of {} prompts are done already", total - missing.len(), total));
     }
-    let Making { engine, workflow, host } = making::prepare(arguments).await?;
+    let Making { engine, workflow, host, desk } = making::prepare(arguments).await?;
     let mut sinks = target.sinks();
     sinks.push(Arc::clone(&tally) as _);
     let executor = Executor::new(engine, config(arguments), sinks, Handle::current());
@@ -76,6 +77,9 @@ async fn run_all(arguments: &Arguments, prompts: Prompts) -> Result<()> {
 
     let ended = watch(&executor, &mut progress, &tally).await;
     executor.close();
+    if let Some(desk) = desk {
+        desk.close().await;
+    }
     if let Some(host) = host {
         host.close().await;
     }

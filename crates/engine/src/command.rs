@@ -19,6 +19,7 @@ const STDERR_BYTES: usize = 2000;
 #[derive(Clone, Debug)]
 pub struct Program {
     argv: Vec<String>,
+    env: Vec<(String, String)>,
     timeout: Duration,
     output: Keep,
     /// So many at once, over all clones.
@@ -50,7 +51,8 @@ impl Program {
     pub fn new(argv: Vec<String>) -> Self {
         let count = std::thread::available_parallelism().map_or(1, usize::from);
         let permits = Arc::new(Semaphore::new(count));
-        Self { argv, timeout: Duration::from_secs(60), output: Keep::Last(1 << 20), permits }
+        let timeout = Duration::from_secs(60);
+        Self { argv, env: Vec::new(), timeout, output: Keep::Last(1 << 20), permits }
     }
 
     /// A line for the shell.
@@ -61,6 +63,12 @@ impl Program {
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// Besides the variables that we have ourselves.
+    #[must_use]
+    pub fn with_env(self, env: Vec<(String, String)>) -> Self {
+        Self { env, ..self }
     }
 
     /// At most so many at once; the others wait, which does not count as their time.
@@ -114,6 +122,7 @@ impl Program {
             self.argv.split_first().map_or(("", [].as_slice()), |(name, rest)| (name.as_str(), rest));
         Command::new(OsStr::new(name))
             .args(arguments)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -79,6 +79,25 @@ impl Data {
     pub fn get(&self, field: &str) -> Option<&Value> {
         self.fields().get(field)
     }
+
+    /// Where the prompt comes from, if it says.
+    pub fn env_name(&self) -> Option<String> {
+        self.text_of(&["env_name", "data_source"])
+    }
+
+    /// Which of its environment's prompts it is, if it says.
+    pub fn example_id(&self) -> Option<String> {
+        self.text_of(&["env_example_id", "example_id", "id"])
+    }
+
+    /// The first of the fields that is there, as text; numbers are ids too.
+    fn text_of(&self, fields: &[&str]) -> Option<String> {
+        fields.iter().find_map(|field| match self.get(field)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        })
+    }
 }
 
 /// One sequence to train on, and what people want to see of it.

@@ -9,9 +9,10 @@ use crate::ask::{Ask, Chat, Prompt, Sampling, ToolChoice};
 use crate::drive::Drive;
 use crate::flight::{Asked, Ear, Flight};
 use crate::gateway::{Gateway, expired, now_ms, over};
-use crate::live::{Called, Live};
+use crate::live::{Called, Inner, Live};
 use crate::parse::{Grammar, Listener};
 use crate::refusal::{Kind, Refusal};
+use crate::session::event::Event;
 use crate::session::opening::{Opening, Thoughts};
 use crate::session::prepare::{Finder, Prepared};
 use crate::session::turn::{Ending, Turn, TurnNo};
@@ -81,7 +82,7 @@ impl Gateway {
             cached_tokens: prepared.prefix.map_or(0, |prefix| prefix.len as usize),
         };
         if let Some(called) = repeated(&inner, question, hints) {
-            if let Some(source) = self.again(&inner, &called, ask.logprobs) {
+            if let Some(source) = self.again(live, &mut inner, &called, ask.logprobs) {
                 return Ok(Answering { begun: begun(called.first_id), called, source });
             }
         }
@@ -111,8 +112,10 @@ impl Gateway {
         let prepared = Arc::new(prepared);
         for flight in flights {
             let mut gconfig = gconfig.clone();
-            // The same seed twice would be the same answer twice.
-            gconfig.seed = gconfig.seed.map(|seed| seed.wrapping_add(u64::from(flight.choice)));
+            // The same seed twice would be the same answer twice: choices differ, and turns that the agent gave no seed.
+            let of_session = live.opening.sampling.seed.map(|seed| seed.wrapping_add(u64::from(flight.id)));
+            let of_agent = gconfig.seed.map(|seed| seed.wrapping_add(u64::from(flight.choice)));
+            gconfig.seed = of_agent.or(of_session);
             let first_call = flight.id as usize * CALLS_OF_TURN;
             let listener = Listener::new(&grammar, tools, &prepared.prompt_end, first_call);
             let drive = Drive {
@@ -132,7 +135,7 @@ impl Gateway {
     }
 
     /// An answer once more: from what is under way, or from what was recorded. `None` if some of it failed.
-    fn again(&self, inner: &crate::live::Inner, called: &Arc<Called>, logprobs: bool) -> Option<Source> {
+    fn again(&self, live: &Live, inner: &mut Inner, called: &Arc<Called>, logprobs: bool) -> Option<Source> {
         if called.has_failed() {
             return None;
         }
@@ -141,11 +144,18 @@ impl Gateway {
             return Some(Source::Flights(flights.iter().map(Flight::listen).collect()));
         }
         let ids = (0..called.choices).map(|choice| (choice, called.first_id + choice));
-        let choices = ids.map(|(choice, id)| {
-            let turn = inner.state.tree.get(inner.state.tree.by_id(id)?)?;
-            Some(self.recorded(turn, choice, logprobs))
-        });
-        choices.collect::<Option<Vec<Choice>>>().map(Source::Recorded)
+        let mut choices = Vec::with_capacity(called.choices as usize);
+        for (choice, id) in ids {
+            let no = inner.state.tree.by_id(id)?;
+            let turn = inner.state.tree.get_mut(no)?;
+            choices.push(self.recorded(turn, choice, logprobs));
+            // It was made while nobody listened, and is heard after all. Whether that is safe nobody waits for: if it
+            // is lost in a crash, the agent asks once more or goes on from it.
+            if std::mem::take(&mut turn.facts.is_unheard) {
+                drop(self.journal(&live.id, &Event::Heard { turn: no }));
+            }
+        }
+        Some(Source::Recorded(choices))
     }
 
     /// What an agent was told of a turn.
@@ -170,7 +180,7 @@ impl Gateway {
         }
     }
 
-    fn check_budget(&self, live: &Live, inner: &crate::live::Inner, choices: u32) -> Result<(), Refusal> {
+    fn check_budget(&self, live: &Live, inner: &Inner, choices: u32) -> Result<(), Refusal> {
         let budget = live.opening.budget;
         let turns = inner.state.next_id;
         if turns.saturating_add(choices) > budget.turns {
@@ -223,7 +233,7 @@ impl Gateway {
             presence_penalty: presence_penalty.unwrap_or_default(),
             stop,
             stop_token_ids,
-            seed: ask.sampling.seed.or(defaults.seed),
+            seed: ask.sampling.seed,
             json_schema,
         })
     }
@@ -285,7 +295,7 @@ fn needs_call(ask: &Ask) -> bool {
 ///
 /// A client that says so repeats. One that does not may want a second sample of the same, unless it never got the first
 /// to its end.
-fn repeated(inner: &crate::live::Inner, question: u128, hints: &Hints) -> Option<Arc<Called>> {
+fn repeated(inner: &Inner, question: u128, hints: &Hints) -> Option<Arc<Called>> {
     if let Some(key) = &hints.idempotency_key {
         return inner.by_idempotency_key.get(key).cloned();
     }

@@ -84,6 +84,9 @@ impl Gateway {
         };
         let mine: Vec<Arc<Live>> = members.iter().filter(|live| live.begin_delivery()).cloned().collect();
         if mine.is_empty() {
+            // Somebody else is at it: whoever is told that the session has ended can rely on its rollout.
+            let mut delivering = live.delivering.subscribe();
+            let _ended = delivering.wait_for(|is_delivering| !is_delivering).await;
             return;
         }
         let outcome = self.deliver(live, &mine).await;
@@ -146,14 +149,14 @@ impl Gateway {
 impl Live {
     /// Whether its rollouts are ours to deliver now.
     fn begin_delivery(&self) -> bool {
-        let mut inner = self.inner();
-        let begins = !inner.is_delivering && !inner.state.is_delivered && inner.state.closed.is_some();
-        inner.is_delivering |= begins;
-        begins
+        // Under the lock, so that two who come at once do not both begin.
+        let inner = self.inner();
+        let may = !inner.state.is_delivered && inner.state.closed.is_some();
+        may && !self.delivering.send_replace(true)
     }
 
     fn end_delivery(&self) {
-        self.inner().is_delivering = false;
+        self.delivering.send_replace(false);
     }
 
     /// What it is worth: nothing, if it was abandoned or has no reward.

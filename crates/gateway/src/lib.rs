@@ -5,7 +5,8 @@
 //! the place of a request in its session and begins what is asked for: a `drive` has the engine make it, a `flight` tells
 //! whoever listens. In between, [`parse`] tells thoughts, words and calls apart in what the model wrote. `handing` brings
 //! the rollouts of closed sessions to a [yard](delivery), and a [`journal`] keeps what must survive a crash. [`routes`]
-//! are all of it over HTTP, and [`look`] is what people see.
+//! are all of it over HTTP, and [`look`] is what people see. An [`agent`] is run by an executor with a gateway of its own,
+//! and `taking` gives the rollouts of its session to whoever opened it.
 
 pub mod ask;
 pub mod tell;
@@ -33,9 +34,12 @@ mod flight;
 mod words;
 
 mod handing;
+pub mod taking;
 
 pub mod look;
 pub mod routes;
+
+pub mod agent;
 
 #[cfg(test)]
 mod testing;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::flight::Flight;
@@ -29,6 +29,8 @@ pub struct Live {
     /// Cancelled when it is closed.
     pub(crate) over: CancellationToken,
     news: OnceLock<broadcast::Sender<News>>,
+    /// Its rollouts are on their way.
+    pub(crate) delivering: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -42,8 +44,6 @@ pub(crate) struct Inner {
     pub(crate) running: u32,
     pub(crate) failures: u32,
     pub(crate) last_error: Option<String>,
-    /// Its rollouts are on their way.
-    pub(crate) is_delivering: bool,
 }
 
 /// A request that was made, and its choices.
@@ -102,7 +102,8 @@ impl Live {
     ) -> Arc<Self> {
         let (key, reward_key) = keys;
         let (inner, over, news) = (Mutex::default(), CancellationToken::new(), OnceLock::new());
-        Arc::new(Self { id, key, reward_key, opening, opened_ms, round, inner, over, news })
+        let delivering = watch::Sender::new(false);
+        Arc::new(Self { id, key, reward_key, opening, opened_ms, round, inner, over, news, delivering })
     }
 
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {

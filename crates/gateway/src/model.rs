@@ -3,12 +3,35 @@
 use rollyard_core::tokens::Tokenizer;
 use std::sync::Arc;
 
-use crate::parse::Grammar;
+use crate::parse::{Grammar, UnknownGrammar};
 use crate::refusal::{Kind, Refusal};
 use crate::session::continuity::Continuity;
 
 /// Any name is taken for ours.
 pub const ANY_NAME: &str = "*";
+
+/// Tokens that a conversation may have where neither the user nor the model's files say.
+const CONTEXT_TOKENS: usize = 32_768;
+
+/// What is said of a model when a gateway is opened.
+#[derive(Clone, Debug)]
+pub struct ModelSettings {
+    pub name: String,
+    pub aliases: Vec<String>,
+    pub tokenizer: Arc<Tokenizer>,
+    /// As the model's files say, if left out.
+    pub context_tokens: Option<usize>,
+    /// How the model writes thoughts and calls; found in its chat template, if left out.
+    pub grammar: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ModelError {
+    #[error(transparent)]
+    Grammar(#[from] UnknownGrammar),
+    #[error("the model has no chat template that can be used: {0}")]
+    Template(String),
+}
 
 #[derive(Debug)]
 pub struct Model {
@@ -23,6 +46,21 @@ pub struct Model {
 }
 
 impl Model {
+    pub fn open(settings: ModelSettings) -> Result<Self, ModelError> {
+        let ModelSettings { name, aliases, tokenizer, context_tokens, grammar } = settings;
+        let grammar = match grammar {
+            Some(name) => Grammar::named(&name)?,
+            None => {
+                let template = tokenizer.config().template(None, true);
+                let template = template.map_err(|error| ModelError::Template(error.to_string()))?;
+                Grammar::of_template(template.source())
+            }
+        };
+        let told = tokenizer.config().model_max_length.and_then(|length| usize::try_from(length).ok());
+        let context_tokens = context_tokens.or(told).unwrap_or(CONTEXT_TOKENS);
+        Ok(Self { name, aliases, tokenizer, grammar, context_tokens, continuity: Continuity::default() })
+    }
+
     /// The name to answer with.
     pub fn called(&self, name: Option<&str>) -> Result<String, Refusal> {
         let Some(name) = name else { return Ok(self.name.clone()) };

@@ -12,11 +12,9 @@ use rollyard_engine::generate::SharedEngine;
 use rollyard_gateway::delivery::{Delivery, RunLoad, Yard as RunsOfGateway};
 use rollyard_gateway::gateway::Gateway;
 use rollyard_gateway::journal::{Journal, JournalError, Receipt};
-use rollyard_gateway::model::Model;
-use rollyard_gateway::parse::{Grammar, UnknownGrammar};
+use rollyard_gateway::model::{Model, ModelError, ModelSettings};
 use rollyard_gateway::refusal::{Kind, Refusal};
 use rollyard_gateway::routes::Operator;
-use rollyard_gateway::session::continuity::Continuity;
 use rollyard_store::journal::Journal as StoredJournal;
 use rollyard_store::yard::{Submission, YardError};
 use std::path::Path;
@@ -24,9 +22,6 @@ use std::sync::Arc;
 
 use crate::guard::Guard;
 use crate::runs::Runs;
-
-/// Tokens that a conversation may have where neither the user nor the model's files say.
-const CONTEXT_TOKENS: usize = 32_768;
 
 /// What a gateway is told when the server starts.
 #[derive(Clone, Debug)]
@@ -51,31 +46,14 @@ pub enum GateError {
     #[error("the journal of sessions cannot be understood: {0}")]
     Record(String),
     #[error(transparent)]
-    Grammar(#[from] UnknownGrammar),
-    #[error("the model has no chat template that can be used: {0}")]
-    Template(String),
+    Model(#[from] ModelError),
 }
 
 /// Opens the gateway, with the sessions that were open when the server stopped.
 pub(crate) fn open(settings: GateSettings, runs: &Arc<Runs>) -> Result<Arc<Gateway>, GateError> {
     let GateSettings { engine, tokenizer, model, aliases, context_tokens, grammar, durability, gateway } =
         settings;
-    let grammar = match grammar {
-        Some(name) => Grammar::named(&name)?,
-        None => {
-            let template = tokenizer.config().template(None, true);
-            Grammar::of_template(template.map_err(|error| GateError::Template(error.to_string()))?.source())
-        }
-    };
-    let told = tokenizer.config().model_max_length.and_then(|length| usize::try_from(length).ok());
-    let model = Model {
-        name: model,
-        aliases,
-        tokenizer,
-        grammar,
-        context_tokens: context_tokens.or(told).unwrap_or(CONTEXT_TOKENS),
-        continuity: Continuity::default(),
-    };
+    let model = Model::open(ModelSettings { name: model, aliases, tokenizer, context_tokens, grammar })?;
     let (journal, records) = open_journal(runs.dir(), durability)?;
     let yard = Arc::new(Beside { runs: Arc::clone(runs) });
     let gateway = Gateway::new(engine, model, gateway, Arc::new(Kept { journal }), yard);

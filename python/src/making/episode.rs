@@ -5,6 +5,7 @@
 
 use futures_util::future::BoxFuture;
 use pyo3::prelude::*;
+use pyo3::{PyClass, PyClassInitializer};
 use rollyard_core::batch::TensorDict;
 use rollyard_engine::episode::{
     Context, Data, EpisodeError, PromptAndCompletion, SharedWorkflow, Trajectory, Workflow,
@@ -101,7 +102,7 @@ pub(crate) struct LoopWorkflow {
     inner: Arc<OnLoop>,
 }
 
-struct OnLoop {
+pub(super) struct OnLoop {
     slot: Arc<Slot>,
     /// `begin(id, episode, workflow, data)` makes a task, `cancel(id)` ends it.
     begin: Py<PyAny>,
@@ -126,6 +127,10 @@ impl LoopWorkflow {
 }
 
 impl LoopWorkflow {
+    pub(super) fn on_loop(&self) -> Arc<OnLoop> {
+        self.inner.clone()
+    }
+
     pub(crate) fn shared(&self, arrays: Arc<OnceLock<String>>) -> SharedWorkflow {
         Arc::new(Runner { on_loop: self.inner.clone(), arrays })
     }
@@ -144,6 +149,30 @@ impl fmt::Debug for Runner {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
+impl OnLoop {
+    /// Has Python begin what `call` stands for, and waits for its answer. Dropping the future cancels it there.
+    pub(super) async fn run<C, T>(
+        self: Arc<Self>,
+        call: C,
+        answer: oneshot::Receiver<Result<T, EpisodeError>>,
+    ) -> Result<T, EpisodeError>
+    where
+        C: PyClass + Into<PyClassInitializer<C>> + Send + 'static,
+    {
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let mut held = Held { workflow: self.clone(), id, is_over: false };
+        let slot = self.slot.clone();
+        slot.post(Box::new(move |py| {
+            let call = Py::new(py, call)?;
+            self.begin.call1(py, (id, call, &self.workflow, &self.data)).map(drop)
+        }));
+        let answer = answer.await;
+        held.is_over = true;
+        let closed = || EpisodeError::Workflow("the loop that ran the episode was closed".to_owned());
+        answer.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
 impl Workflow for Runner {
     /// The engine is not used: Python has it as an object of its own.
     fn run_episode<'a>(
@@ -152,24 +181,13 @@ impl Workflow for Runner {
         _data: &'a Data,
         context: &'a Context,
     ) -> BoxFuture<'a, Answer> {
-        let workflow = self.on_loop.clone();
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         let episode = Episode {
             context: context.clone(),
             answer: Mutex::new(Some(sender)),
             arrays: self.arrays.clone(),
         };
-        Box::pin(async move {
-            let mut held = Held { workflow: workflow.clone(), id, is_over: false };
-            workflow.slot.clone().post(Box::new(move |py| {
-                workflow.begin.call1(py, (id, episode, &workflow.workflow, &workflow.data)).map(drop)
-            }));
-            let answer = receiver.await;
-            held.is_over = true;
-            let closed = || EpisodeError::Workflow("the loop that ran the episode was closed".to_owned());
-            answer.unwrap_or_else(|_| Err(closed()))
-        })
+        Box::pin(self.on_loop.clone().run(episode, receiver))
     }
 }
 

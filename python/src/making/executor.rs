@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use super::agent::NativeAgentWorkflow;
 use super::engine::Engine;
 use super::episode::LoopWorkflow;
 use super::group::{Group, groups_of};
@@ -144,12 +145,13 @@ pub(crate) struct Task {
     inner: CoreTask,
 }
 
-/// Where a workflow runs: on a loop of this process, in worker processes, or in Rust.
+/// Where a workflow runs: on a loop of this process, in worker processes, in Rust, or wherever an agent does.
 #[derive(FromPyObject)]
 enum AnyWorkflow<'py> {
     Here(PyRef<'py, LoopWorkflow>),
     Hosted(PyRef<'py, HostedWorkflow>),
     BuiltIn(PyRef<'py, BuiltInWorkflow>),
+    Agent(PyRef<'py, NativeAgentWorkflow>),
 }
 
 #[pymethods]
@@ -190,6 +192,7 @@ impl Executor {
             AnyWorkflow::Here(workflow) => workflow.shared(self.arrays.clone()),
             AnyWorkflow::Hosted(workflow) => workflow.shared(self.arrays.clone()),
             AnyWorkflow::BuiltIn(workflow) => workflow.shared(),
+            AnyWorkflow::Agent(workflow) => workflow.shared(),
         };
         Ok(Task {
             inner: CoreTask {

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use rollyard_engine::episode::{Context, Data, EpisodeError, SharedWorkflow, Trajectory, Workflow};
 use rollyard_engine::generate::SharedEngine;
 use rollyard_engine::host::{Host as CoreHost, HostConfig, HostError, Load, PythonWorkflow};
+use rollyard_gateway::agent::is_agent;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::num::NonZeroUsize;
@@ -49,6 +50,11 @@ impl Host {
         let kwargs = serde_json::from_str(kwargs).map_err(WorkflowError::of)?;
         let workflow = wait(py, PythonWorkflow::load(self.inner.clone(), path, kwargs))?;
         Ok(HostedWorkflow { inner: Arc::new(workflow.map_err(raised)?) })
+    }
+
+    /// Whether `module.Class` or `module.function` is an agent and no workflow.
+    fn is_agent(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        wait(py, is_agent(&self.inner, path))?.map_err(raised)
     }
 
     /// Imports `module.function` in every worker; gives its number.

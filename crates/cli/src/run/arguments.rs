@@ -19,16 +19,24 @@ A line of the input is a prompt: an object with `messages` or `prompt`, and what
 `answer`. Each is run --group-size times, with a seed of its own each time.
 With --model the prompt is rendered and tokenised here and the engine is asked in token ids, so that what it sampled
 is recorded to the token. Without it the engine must speak OpenAI's chat completions, and the text is all there is.
+With --agent each episode is a program that asks as OPENAI_BASE_URL or ANTHROPIC_BASE_URL says. {field} in the command is
+a field of the prompt, which it also gets as JSON on its standard input. All that it asked is recorded to the token; the
+last line that it prints is its reward, unless --reward judges its last answer.
 --out is a folder, which gets rollouts.jsonl, or a yard: `yard` for the one on this machine, or
 http://HOST:PORT/runs/NAME. Run the same command again, and only what is missing is made.
 
 Example:
     rollyard run --input prompts.jsonl --engine http://127.0.0.1:30000 --model Qwen2.5-7B-Instruct \\
-        --reward math --group-size 8 --out rollouts")]
+        --reward math --group-size 8 --out rollouts
+    rollyard run --agent 'my-cli --task {prompt}' --input tasks.jsonl --engine http://127.0.0.1:30000 \\
+        --model Qwen2.5-7B-Instruct --concurrency 16 --episode-timeout 600 --out rollouts")]
 pub(crate) struct Arguments {
-    /// single-turn, multi-turn, or module.Class for a RolloutWorkflow of your own in Python
+    /// single-turn, multi-turn, or module.Class for a RolloutWorkflow or an agent of your own in Python
     #[arg(long, default_value = SINGLE_TURN)]
     pub(super) workflow: String,
+    /// A program as the workflow: a command line that asks as OPENAI_BASE_URL says
+    #[arg(long, value_name = "CMD", conflicts_with = "workflow")]
+    pub(super) agent: Option<String>,
     /// Keyword arguments of a workflow in Python, as a JSON object
     #[arg(long, value_name = "JSON", value_parser = object, default_value = "{}", hide_default_value = true)]
     pub(super) workflow_args: Arc<Map<String, Value>>,
@@ -50,9 +58,10 @@ pub(crate) struct Arguments {
     /// Times each prompt is run
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) group_size: NonZeroU32,
-    /// What an answer is worth: math, exact, none, cmd:COMMAND, a URL, or module.function in Python
-    #[arg(long, default_value = "none")]
-    pub(super) reward: String,
+    /// What an answer is worth: math, exact, none, cmd:COMMAND, a URL, or module.function in Python [default: none; of
+    /// an agent, what it says itself]
+    #[arg(long)]
+    pub(super) reward: Option<String>,
     /// Which groups are kept as accepted: all, or those whose rewards differ
     #[arg(long, value_enum, default_value_t = AcceptRule::All)]
     pub(super) accept: AcceptRule,
@@ -130,6 +139,9 @@ pub(super) struct Sampling {
     /// Always the most likely token
     #[arg(long)]
     pub(super) greedy: bool,
+    /// An agent's own temperature, top_p and top_k do not count
+    #[arg(long)]
+    pub(super) fixed_sampling: bool,
     /// A text that ends an answer; can be given again
     #[arg(long, value_name = "TEXT")]
     pub(super) stop: Vec<String>,
@@ -175,7 +187,11 @@ pub(super) struct PythonArguments {
 
 impl Arguments {
     pub(super) fn is_built_in(&self) -> bool {
-        matches!(self.workflow.as_str(), SINGLE_TURN | MULTI_TURN)
+        self.agent.is_none() && matches!(self.workflow.as_str(), SINGLE_TURN | MULTI_TURN)
+    }
+
+    fn reward_or_none(&self) -> String {
+        self.reward.clone().unwrap_or_else(|| "none".to_owned())
     }
 
     pub(super) fn gconfig(&self) -> GenerationConfig {
@@ -193,6 +209,9 @@ impl Arguments {
 
     /// The workflow that is meant, if it needs no code.
     pub(super) fn recipe(&self) -> Result<Option<Recipe>> {
+        if self.agent.is_some() {
+            return Ok(None);
+        }
         let turns = match self.workflow.as_str() {
             SINGLE_TURN => None,
             MULTI_TURN => Some(Turns {
@@ -210,7 +229,7 @@ impl Arguments {
         };
         Ok(Some(Recipe {
             gconfig: self.gconfig(),
-            reward: self.reward.clone(),
+            reward: self.reward_or_none(),
             system: self.sampling.system.clone(),
             turns,
             ..Recipe::default()
@@ -225,11 +244,14 @@ impl Arguments {
             "workflow": self.workflow,
             "workflow_args": *self.workflow_args,
             "group_size": self.group_size,
-            "reward": self.reward,
+            "agent": self.agent,
+            "reward": if self.agent.is_none() { Some(self.reward_or_none()) } else { self.reward.clone() },
             "accept": format!("{:?}", self.accept).to_lowercase(),
             "model": self.engine.model,
             "model_name": self.engine.model_name,
             "sampling": self.gconfig(),
+            // Nothing where it is not given, as in folders from before there were agents.
+            "fixed_sampling": sampling.fixed_sampling.then_some(true),
             "seed": sampling.seed,
             "system": sampling.system,
             "tools": self.turns.tools,

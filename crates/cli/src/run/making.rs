@@ -7,9 +7,11 @@ use rollyard_engine::episode::SharedWorkflow;
 use rollyard_engine::generate::SharedEngine;
 use rollyard_engine::host::{Host, HostConfig, PythonWorkflow};
 use rollyard_engine::stats::Stats;
+use rollyard_gateway::agent::{CommandAgent, Desk, HostedAgent, SharedAgent, is_agent};
 use serde_json::value::to_raw_value;
 use std::sync::Arc;
 
+use super::agent;
 use super::arguments::Arguments;
 use crate::model;
 
@@ -18,25 +20,59 @@ pub(super) struct Making {
     pub(super) workflow: SharedWorkflow,
     /// Keeps the worker processes.
     pub(super) host: Option<Host>,
+    /// Where agents ask.
+    pub(super) desk: Option<Arc<Desk>>,
 }
 
 pub(super) async fn prepare(arguments: &Arguments) -> Result<Making> {
     let recipe = arguments.recipe()?;
-    let needs_python = recipe.as_ref().map_or(Ok(true), |recipe| recipe.needs_python())?;
-    let engine = engine(arguments).await?;
-    let host = if needs_python { Some(host(arguments, engine.config()).await?) } else { None };
-    let workflow = match (recipe, &host) {
-        (Some(recipe), host) => {
-            let tokenizer = tokenizer(arguments, engine.config().dialect)?;
-            recipe.build(tokenizer, host.as_ref()).await?
-        }
-        (None, Some(host)) => {
-            let kwargs = arguments.workflow_args.as_ref().clone();
-            Arc::new(PythonWorkflow::load(host.clone(), &arguments.workflow, kwargs).await?)
-        }
-        (None, None) => bail!("a workflow in Python needs a host for it"),
+    let command = arguments.agent.as_deref().map(CommandAgent::new).transpose()?;
+    let needs_python = match &recipe {
+        Some(recipe) => recipe.needs_python()?,
+        None if command.is_some() => agent::recipe(arguments)?.needs_python()?,
+        None => true,
     };
-    Ok(Making { engine: Arc::new(engine), workflow, host })
+    let engine = engine(arguments).await?;
+    let dialect = engine.config().dialect;
+    let host = if needs_python { Some(host(arguments, engine.config()).await?) } else { None };
+    let Made { workflow, desk } = match (recipe, command, &host) {
+        (Some(recipe), _, host) => {
+            let workflow = recipe.build(tokenizer(arguments, dialect)?, host.as_ref()).await?;
+            Made { workflow, desk: None }
+        }
+        (None, Some(command), host) => of_agent(arguments, dialect, Arc::new(command), host.as_ref()).await?,
+        (None, None, Some(host)) => of_python(arguments, dialect, host).await?,
+        (None, None, None) => bail!("a workflow in Python needs a host for it"),
+    };
+    Ok(Making { engine: Arc::new(engine), workflow, host, desk })
+}
+
+struct Made {
+    workflow: SharedWorkflow,
+    desk: Option<Arc<Desk>>,
+}
+
+async fn of_agent(
+    arguments: &Arguments,
+    dialect: Dialect,
+    agent: SharedAgent,
+    host: Option<&Host>,
+) -> Result<Made> {
+    let desk = agent::desk(arguments, dialect)?;
+    let plan = agent::recipe(arguments)?.build(Arc::clone(&desk), host).await?;
+    Ok(Made { workflow: Arc::new(plan.with(agent)), desk: Some(desk) })
+}
+
+/// A workflow by its name, or an agent.
+async fn of_python(arguments: &Arguments, dialect: Dialect, host: &Host) -> Result<Made> {
+    let path = arguments.workflow.as_str();
+    let kwargs = arguments.workflow_args.as_ref().clone();
+    if is_agent(host, path).await? {
+        let agent = HostedAgent::load(host.clone(), path, kwargs, None).await?;
+        return of_agent(arguments, dialect, Arc::new(agent), Some(host)).await;
+    }
+    let workflow = PythonWorkflow::load(host.clone(), path, kwargs).await?;
+    Ok(Made { workflow: Arc::new(workflow), desk: None })
 }
 
 async fn engine(arguments: &Arguments) -> Result<HttpEngine> {
@@ -56,7 +92,7 @@ async fn engine(arguments: &Arguments) -> Result<HttpEngine> {
 }
 
 /// What makes tokens of text, where the engine is asked in tokens.
-fn tokenizer(arguments: &Arguments, dialect: Dialect) -> Result<Option<Arc<Tokenizer>>> {
+pub(super) fn tokenizer(arguments: &Arguments, dialect: Dialect) -> Result<Option<Arc<Tokenizer>>> {
     match (&arguments.engine.model, dialect) {
         (Some(dir), Dialect::Sglang | Dialect::Vllm) => Ok(Some(Arc::new(model::load(dir)?))),
         (None, Dialect::Openai) => Ok(None),

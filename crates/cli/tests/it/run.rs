@@ -12,12 +12,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A test engine on threads of its own.
-struct Engine {
-    engine: TestEngine,
+pub(crate) struct Engine {
+    pub(crate) engine: TestEngine,
     _runtime: tokio::runtime::Runtime,
 }
 
-fn engine(change: impl FnOnce(&mut Settings)) -> Engine {
+pub(crate) fn engine(change: impl FnOnce(&mut Settings)) -> Engine {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     // Tokens that the model's tokenizer knows.
     let mut settings = Settings { vocabulary: 600, stop_one_in: 20, ..Settings::default() };
@@ -27,7 +27,7 @@ fn engine(change: impl FnOnce(&mut Settings)) -> Engine {
 }
 
 /// A folder with a model and so many prompts in `data.jsonl`.
-fn prompts(count: usize) -> tempfile::TempDir {
+pub(crate) fn prompts(count: usize) -> tempfile::TempDir {
     let line = |n| json!({"instance_id": format!("q{n}"), "prompt": format!("{n}+{n}?"), "answer": 2 * n});
     with(&(0..count).map(|n| line(n).to_string()).collect::<Vec<_>>())
 }
@@ -39,17 +39,17 @@ fn command(dir: &Path, engine: &Engine, flags: &[&str]) -> Command {
     program
 }
 
-fn exact(dir: &Path, engine: &Engine, flags: &[&str]) -> Outcome {
+pub(crate) fn exact(dir: &Path, engine: &Engine, flags: &[&str]) -> Outcome {
     run(command(dir, engine, flags))
 }
 
-fn lines(path: &Path) -> Vec<Value> {
+pub(crate) fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Places in the group by prompt, of what was accepted.
-fn accepted(lines: &[Value]) -> BTreeMap<u64, Vec<u64>> {
+pub(crate) fn accepted(lines: &[Value]) -> BTreeMap<u64, Vec<u64>> {
     let mut groups: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for line in lines.iter().filter(|line| line["attributes"]["status"] == "accepted") {
         let attributes = &line["attributes"];
@@ -103,7 +103,7 @@ fn the_same_seed_makes_the_same_rollouts() {
     assert_ne!(answers("a", "3"), answers("c", "4"));
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
@@ -111,7 +111,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn start(dir: &Path, engine: &Engine, flags: &[&str]) -> Child {
+pub(crate) fn start(dir: &Path, engine: &Engine, flags: &[&str]) -> Child {
     let mut command = command(dir, engine, flags);
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }

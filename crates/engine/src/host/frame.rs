@@ -78,6 +78,10 @@ impl Order<'_> {
 pub enum Load {
     /// `module.Class`, made with these arguments.
     Workflow { path: String, kwargs: Map<String, Value> },
+    /// `module.Class`, made with these arguments, or `module.function`: called with its data and where it may ask. With
+    /// `environment` that is also said in the variables of the process, to one episode at a time; `None` leaves it to
+    /// what the function takes.
+    Agent { path: String, kwargs: Map<String, Value>, environment: Option<bool> },
     /// `module.function`, of any arguments.
     Function { path: String },
 }

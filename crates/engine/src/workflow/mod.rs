@@ -22,6 +22,6 @@ pub(crate) mod scripted;
 
 pub use multi_turn::MultiTurn;
 pub use opening::Opening;
-pub use recipe::{Recipe, RecipeError, Turns};
+pub use recipe::{Recipe, RecipeError, Turns, reward_of};
 pub use render::local_time;
 pub use single_turn::SingleTurn;

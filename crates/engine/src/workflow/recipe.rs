@@ -102,7 +102,7 @@ impl Recipe {
         tokenizer: Option<Arc<Tokenizer>>,
         host: Option<&Host>,
     ) -> Result<SharedWorkflow, RecipeError> {
-        let reward = self.reward(host).await?;
+        let reward = reward_of(&self.reward, host).await?;
         let Self { gconfig, system, template_kwargs, turns, .. } = self;
         let Some(turns) = turns else {
             return Ok(Arc::new(SingleTurn { tokenizer, gconfig, reward, system, template_kwargs }));
@@ -132,14 +132,15 @@ impl Recipe {
             turn_discount: turns.turn_discount,
         }))
     }
+}
 
-    async fn reward(&self, host: Option<&Host>) -> Result<SharedReward, RecipeError> {
-        match (RewardSpec::parse(&self.reward)?, host) {
-            (RewardSpec::Python(path), Some(host)) => {
-                Ok(Arc::new(PythonReward::load(host.clone(), &path, FUNCTION_TIMEOUT).await?))
-            }
-            (spec, _) => Ok(spec.build()?),
+/// The reward that a text names, as [`RewardSpec`] reads it.
+pub async fn reward_of(spec: &str, host: Option<&Host>) -> Result<SharedReward, RecipeError> {
+    match (RewardSpec::parse(spec)?, host) {
+        (RewardSpec::Python(path), Some(host)) => {
+            Ok(Arc::new(PythonReward::load(host.clone(), &path, FUNCTION_TIMEOUT).await?))
         }
+        (spec, _) => Ok(spec.build()?),
     }
 }
 

@@ -1,7 +1,6 @@
 //! One sequence while it grows: every token, and who wrote it.
 
 use rollyard_core::rollout::{Draft, Metadata, NO_VERSION, Rollout};
-use serde_json::Value;
 
 use crate::episode::{Context, Data, EpisodeError};
 use crate::generate::{GenerationConfig, ModelResponse, Segment, StopReason};
@@ -89,9 +88,8 @@ impl Record {
     ) -> Result<Rollout, EpisodeError> {
         let first = self.segments.iter().find(|segment| segment.tokens > 0);
         let draft = Draft {
-            env_name: text_of(data, &["env_name", "data_source"]).unwrap_or_default(),
-            env_example_id: text_of(data, &["env_example_id", "example_id", "id"])
-                .unwrap_or_else(|| context.task_id.to_string()),
+            env_name: data.env_name().unwrap_or_default(),
+            env_example_id: data.example_id().unwrap_or_else(|| context.task_id.to_string()),
             tokens: self.tokens,
             prompt_len: self.prompt_len,
             logprobs: (!self.lacks_logprobs).then_some(self.logprobs),
@@ -110,13 +108,4 @@ impl Record {
         };
         Rollout::try_from(draft).map_err(|error| EpisodeError::Workflow(error.to_string()))
     }
-}
-
-/// The first of the fields that is there, as text; numbers are ids too.
-fn text_of(data: &Data, fields: &[&str]) -> Option<String> {
-    fields.iter().find_map(|field| match data.get(field)? {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    })
 }

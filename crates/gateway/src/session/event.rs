@@ -20,6 +20,10 @@ pub enum Event {
         turn: Option<TurnNo>,
         reward: f64,
     },
+    /// An agent that had gone away came back for the answer.
+    Heard {
+        turn: TurnNo,
+    },
     Closed(Closed),
     /// Its rollouts are where they belong: nothing of it is needed any more.
     Delivered,

@@ -34,6 +34,11 @@ impl State {
                 self.rewards.of_turns.insert(turn, reward);
             }
             Event::Rewarded { turn: None, reward } => self.rewards.last = Some(reward),
+            Event::Heard { turn } => {
+                if let Some(turn) = self.tree.get_mut(turn) {
+                    turn.facts.is_unheard = false;
+                }
+            }
             Event::Closed(closed) => self.closed = Some(closed),
             Event::Delivered => self.is_delivered = true,
         }

@@ -93,3 +93,22 @@ async fn a_session_that_is_closed_stops_what_is_under_way_with_the_reason() {
     assert_eq!(status.as_u16(), 409);
     assert!(said["error"]["message"].as_str().unwrap().contains("abandoned: enough"), "{said}");
 }
+
+#[tokio::test]
+async fn an_answer_that_was_fetched_late_is_trained_on() {
+    let house = House::new(EngineSettings::default()).await;
+    let keys = house.open(json!({})).await;
+    let mut body = chat("Go");
+    body["stream"] = json!(true);
+    drop(house.send("/v1/chat/completions", &keys.api_key, &[], &body).await);
+    let live = house.gateway.find(&keys.session).unwrap();
+    until(|| live.row().turns == 1).await;
+    assert!(live.view().turns[0].is_unheard);
+    body["stream"] = json!(false);
+    house.ask(&keys.api_key, &body).await;
+    assert_eq!(live.row().turns, 1);
+    let house = house.restarted();
+    let live = house.gateway.find(&keys.session).unwrap();
+    house.gateway.finish(&live, Some(1.0)).await.unwrap();
+    assert_eq!(house.yard.items().len(), 1);
+}
