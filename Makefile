@@ -10,8 +10,8 @@ GGUF_DEPS := tests/gguf/requirements.txt
 LAKE_DEPS := tests/lake/requirements.txt
 PACKAGE_DEPS := python/tests/requirements.txt
 # Python files are used where they are; only Rust has to be built again.
-PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src crates/engine/src -name '*.rs') \
-  Cargo.toml Cargo.lock crates/core/Cargo.toml crates/store/Cargo.toml crates/engine/Cargo.toml python/Cargo.toml python/pyproject.toml
+PACKAGE_SOURCES := $(shell find python/src crates/core/src crates/store/src crates/engine/src crates/gateway/src -name '*.rs') \
+  Cargo.toml Cargo.lock crates/core/Cargo.toml crates/store/Cargo.toml crates/engine/Cargo.toml crates/gateway/Cargo.toml python/Cargo.toml python/pyproject.toml
 ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt

@@ -57,8 +57,10 @@ class AgentRunner:
             if self._wants("context"):
                 given["context"] = context
             if self._wants("http_client"):
-                client = _http_client()
-                given["http_client"] = client and await open_until_then.enter_async_context(client)
+                given["http_client"] = client = _http_client()
+                if client is not None:
+                    # Not entered, which can be done once: the agent may want to.
+                    open_until_then.push_async_callback(client.aclose)
             return await self._run(data, **given)
 
     def _wants(self, name: str) -> bool:

@@ -113,9 +113,12 @@ def is_agent_or_workflow(given: Any) -> bool:
 
 
 def kind_of(path: str) -> str:
-    """Whether "module.name" is an "agent" or a "workflow"; an error if it is neither."""
-    found = import_path(path, is_agent_or_workflow, "a class with arun_episode(engine, data)")
-    return "agent" if is_agent(found) else "workflow"
+    """Whether "module.name" is an "agent" or a "workflow"."""
+    try:
+        return "agent" if is_agent(import_path(path, is_agent_or_workflow, _WANTED)) else "workflow"
+    except WorkflowError:
+        # Whoever loads it as a workflow is told what is wrong with it.
+        return "workflow"
 
 
 def made_agent(agent: Any, kwargs: Mapping[str, Any] | None = None) -> Callable[..., Any]:

@@ -95,13 +95,9 @@ class EpisodeLoop:
         self._start(number, run_agent(call, agent, dict(data)))
 
     def _start(self, number: int, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks[number] = self._loop.create_task(self._one(number, work))
-
-    async def _one(self, number: int, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        finally:
-            del self._tasks[number]
+        task = self._tasks[number] = self._loop.create_task(work)
+        # Also of one that is cancelled before it has begun.
+        task.add_done_callback(lambda _: self._tasks.pop(number, None))
 
     def _cancel(self, number: int) -> None:
         task = self._tasks.get(number)

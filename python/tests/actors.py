@@ -131,5 +131,5 @@ async def solves(data: dict[str, Any], base_url: str, api_key: str, model: str) 
 def answer_length(
     prompt: str, completion: str, prompt_ids: list[int], completion_ids: list[int], **data: Any
 ) -> int:
-    assert data["prompt"] in prompt
+    assert data["wanted"] in prompt
     return len(completion_ids)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, TypeAlias
 
+import actors
 import pytest
 
-import actors
 import rollyard
 from rollyard import AgentWorkflow, GenerationConfig, RolloutExecutor
 from testengine import StartEngine, until
@@ -23,7 +23,7 @@ Open: TypeAlias = Callable[..., RolloutExecutor]
 @pytest.fixture
 def opened(start_engine: StartEngine, tokenizer: rollyard.Tokenizer) -> Iterator[Open]:
     """Executors on an engine whose tokens the tokenizer knows."""
-    engine = rollyard.SGLangEngine(start_engine("--vocabulary", "600").url)
+    engine = rollyard.SGLangEngine(start_engine("--set", '{"vocabulary": 600}').url)
     with ExitStack() as stack:
 
         def open_executor(**settings: Any) -> RolloutExecutor:
@@ -49,7 +49,7 @@ def test_what_an_agent_returns_is_its_reward(
 ) -> None:
     sample = only(opened(processes=processes), {"prompt": "2+2?", "returns": returned}, actors.Agent)
     assert sample.reward == reward
-    assert sample.rollout is not None and sample.rollout.is_exact
+    assert sample.rollout is not None and sample.rollout.exact
     assert sample.rollout.episode_reward == reward and len(sample.rollout.response_tokens) == 8
     assert [message["role"] for message in sample.messages] == ["user", "assistant"]
 
@@ -74,7 +74,7 @@ def test_an_agent_is_a_class_an_instance_a_function_or_a_name(opened: Open, proc
 def test_a_conversation_is_one_sample_that_goes_on_token_by_token(opened: Open) -> None:
     data = {"prompt": "one", "more": ["two", "three"], "returns": 1}
     sample = only(opened(), data, actors.Agent)
-    assert sample.rollout is not None and sample.rollout.is_exact
+    assert sample.rollout is not None and sample.rollout.exact
     assert [tokens for tokens, _ in sample.segments] == [8, 8, 8]
     assert len(sample.messages) == 6 and sample.extra["session"].startswith("s")
 
@@ -92,7 +92,7 @@ def test_a_reward_function_judges_the_last_answer(opened: Open, processes: int) 
     agent = AgentWorkflow(
         actors.solves, reward=actors.answer_length, gconfig=GenerationConfig(max_new_tokens=11)
     )
-    assert only(opened(processes=processes), {"prompt": "2+2?"}, agent).reward == 11
+    assert only(opened(processes=processes), {"prompt": "2+2?", "wanted": "user\n2+2?"}, agent).reward == 11
 
 
 @pytest.mark.parametrize("processes", [0, 1])

@@ -141,10 +141,10 @@ def test_cancelling_reaches_the_request_of_a_worker(executor: RolloutExecutor, s
 
 
 NOT_IMPORTED: list[tuple[Any, dict[str, Any] | None, str]] = [
-    ("yarns.Plian", None, "the module yarns has no Plian; it has Bad, Chats, NotAsync, Plain"),
+    ("yarns.Plian", None, "the module yarns has no Plian; it has Agent, Bad, Chats, NotAsync, Plain"),
     ("nowhere.Plain", None, "there is no module nowhere"),
     ("yarns.Told", {"color": "red"}, "Told cannot be made with color"),
-    ("yarns.Agent", None, "Agents need the gateway"),
+    ("yarns.Agent", None, "an agent needs the model's tokenizer"),
     (yarns.Plain(), None, "cannot be given a Plain that is made already"),
     ("yarns.Plain", {"f": len}, "workflow_kwargs cannot leave this process: .*builtin"),
 ]

@@ -69,3 +69,15 @@ def test_rewards_and_tools_are_functions(
     assert done.returncode == 0, done.stderr
     [line] = lines(tmp_path)
     assert line["reward"] == 13.0 and line["is_exact"] is True
+
+
+def test_an_agent_in_python_is_a_workflow_too(
+    tmp_path: pathlib.Path, start_engine: StartEngine, model: pathlib.Path
+) -> None:
+    engine = start_engine("--set", '{"vocabulary": 600}')
+    write(tmp_path, *({"prompt": f"{n}?", "returns": n} for n in range(3)))
+    flags = ["--workflow", "actors.Agent", "--model", str(model), "--processes", "1", "--group-size", "2"]
+    done = run(tmp_path, engine, *flags)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "out/rollouts.jsonl").read_text().splitlines()]
+    assert sorted(line["attributes"]["reward"] for line in lines) == [0, 0, 1, 1, 2, 2]
