@@ -7,9 +7,20 @@ import type { Turn, UnderWay } from "./news";
 import { marksOf, sentence, STOPS } from "./words";
 import css from "./TreeView.module.css";
 
-const NODE = { width: 132, height: 26 };
-const PITCH = { x: 152, y: 38 };
+const NODE_PX = 26;
+const ROW_PX = 38;
 const EDGE_PX = 12;
+
+/** From so many branches on nodes are narrow, so that more of them are in sight. */
+const MANY = 4;
+
+interface Widths {
+  node: number;
+  column: number;
+}
+
+const WIDE: Widths = { node: 132, column: 152 };
+const NARROW: Widths = { node: 92, column: 104 };
 
 const WAYS: Record<string, Way> = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 
@@ -58,11 +69,12 @@ export function TreeView({ turns, chosen, path, onChoose }: Props) {
     node(next)?.focus();
   };
 
-  const size = { width: tree.columns * PITCH.x - (PITCH.x - NODE.width) + 2 * EDGE_PX, height: tree.rows * PITCH.y - (PITCH.y - NODE.height) + 2 * EDGE_PX };
+  const widths = tree.columns < MANY ? WIDE : NARROW;
+  const size = { width: (tree.columns - 1) * widths.column + widths.node + 2 * EDGE_PX, height: (tree.rows - 1) * ROW_PX + NODE_PX + 2 * EDGE_PX };
   return (
     <div ref={scroller} className={css["scroller"]}>
       <div className={css["whole"]} style={size}>
-        <Edges edges={tree.edges} path={path} width={size.width} height={size.height} />
+        <Edges edges={tree.edges} path={path} widths={widths} width={size.width} height={size.height} />
         <div role="tree" aria-label="Turns" onKeyDown={onKeyDown} onFocus={(event) => setMoved(Number(event.target.dataset["turn"] ?? current))}>
           {turns.map((one) => {
             const place = tree.places.get(one.turn);
@@ -72,6 +84,7 @@ export function TreeView({ turns, chosen, path, onChoose }: Props) {
                 key={one.turn}
                 one={one}
                 place={place}
+                widths={widths}
                 reward={isTurn(one) && isGiven(one.reward) ? share(one.reward, low, high) : null}
                 isChosen={one.turn === chosen}
                 isOnPath={path.has(one.turn)}
@@ -89,6 +102,7 @@ export function TreeView({ turns, chosen, path, onChoose }: Props) {
 interface NodeProps {
   one: Turn | UnderWay;
   place: Placed;
+  widths: Widths;
   /** On the scale of the session's rewards. */
   reward: number | null;
   isChosen: boolean;
@@ -97,7 +111,7 @@ interface NodeProps {
   onChoose: (turn: number) => void;
 }
 
-const Node = memo(function Node({ one, place, reward, isChosen, isOnPath, isStop, onChoose }: NodeProps) {
+const Node = memo(function Node({ one, place, widths, reward, isChosen, isOnPath, isStop, onChoose }: NodeProps) {
   const isOver = isTurn(one);
   return (
     <div
@@ -110,7 +124,7 @@ const Node = memo(function Node({ one, place, reward, isChosen, isOnPath, isStop
       data-turn={one.turn}
       data-path={isOnPath}
       data-state={!isOver ? "under_way" : one.is_unheard ? "unheard" : "over"}
-      style={{ left: left(place), top: top(place), width: NODE.width, height: NODE.height }}
+      style={{ left: left(place, widths), top: top(place), width: widths.node, height: NODE_PX }}
       onClick={() => onChoose(one.turn)}
     >
       <span className={css["turn"]}>
@@ -132,34 +146,36 @@ const Node = memo(function Node({ one, place, reward, isChosen, isOnPath, isStop
   );
 });
 
-const left = ({ column }: Placed) => EDGE_PX + column * PITCH.x;
-const top = ({ row }: Placed) => EDGE_PX + row * PITCH.y;
+const left = ({ column }: Placed, widths: Widths) => EDGE_PX + column * widths.column;
+const top = ({ row }: Placed) => EDGE_PX + row * ROW_PX;
 
 interface EdgesProps {
   edges: readonly Edge[];
   path: ReadonlySet<number>;
+  widths: Widths;
   width: number;
   height: number;
 }
 
-const Edges = memo(function Edges({ edges, path, width, height }: EdgesProps) {
+const Edges = memo(function Edges({ edges, path, widths, width, height }: EdgesProps) {
   const lines = edges.map((edge) => ({ ...edge, isOnPath: edge.kind !== "like" && path.has(edge.from.turn) && path.has(edge.to.turn) }));
   // Those of the path last, over the others.
   lines.sort((a, b) => Number(a.isOnPath) - Number(b.isOnPath));
   return (
     <svg className={css["edges"]} width={width} height={height} aria-hidden="true">
       {lines.map(({ from, to, kind, isOnPath }) => (
-        <path key={to.turn} d={line(from, to, kind)} data-kind={kind} data-path={isOnPath} />
+        <path key={to.turn} d={line(widths, from, to, kind)} data-kind={kind} data-path={isOnPath} />
       ))}
     </svg>
   );
 });
 
 /** Down the left side of a column; to another column half way between two rows, and to a turn beside straight. */
-function line(from: Placed, to: Placed, kind: Edge["kind"]): string {
+function line(widths: Widths, from: Placed, to: Placed, kind: Edge["kind"]): string {
   const spine = 16;
-  if (kind === "like") return `M${left(from) + NODE.width} ${top(from) + NODE.height / 2}H${left(to)}`;
-  const start = `M${left(from) + spine} ${top(from) + NODE.height}`;
-  if (from.column === to.column) return `${start}V${top(to)}`;
-  return `${start}V${top(to) - (PITCH.y - NODE.height) / 2}H${left(to) + spine}V${top(to)}`;
+  const [x, y] = [left(to, widths), top(to)];
+  if (kind === "like") return `M${left(from, widths) + widths.node} ${y + NODE_PX / 2}H${x}`;
+  const start = `M${left(from, widths) + spine} ${top(from) + NODE_PX}`;
+  if (from.column === to.column) return `${start}V${y}`;
+  return `${start}V${y - (ROW_PX - NODE_PX) / 2}H${x + spine}V${y}`;
 }
