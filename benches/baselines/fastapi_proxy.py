@@ -1,4 +1,4 @@
-"""A pass-through to an engine in FastAPI and httpx, as agents' proxies are usually written: the gateway's baseline.
+"""A pass-through to an engine in FastAPI and httpx, as proxies of agents are written: the gateway's baseline.
 
 It records nothing, renders nothing and keeps nothing: the body goes to the engine, the answer comes back.
 uvicorn runs with uvloop and httptools, without an access log, and the client keeps its connections.

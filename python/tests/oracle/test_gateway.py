@@ -1,7 +1,7 @@
-"""Agents' conversations through the gateway, over real tokenizers: what is recorded is what the engine received.
+"""Conversations through the gateway, over real tokenizers: what is recorded is what the engine received.
 
-The model's answers are made of tokens that a tokenizer would not have chosen, as sampling makes them: words in
-pieces, spaces apart, beginnings that merge with what stands before them.
+The answers are made of tokens that a tokenizer would not have chosen, as sampling makes them: words in pieces,
+spaces apart, beginnings that merge with what stands before them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from serving import Server
 from testengine import StartEngine
 
@@ -39,8 +40,36 @@ CALLS = {
     "llama3_1": '{"name": "look", "parameters": {"at": "AT"}}',
     "mistral_nemo": '[TOOL_CALLS][{"name": "look", "arguments": {"at": "AT"}}]',
 }
-TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}}}]
-PIECES = [" the", "the", "re", " un", "til", "\n", "\n\n", " ", "  ", "é", "12", "345", "'s", "{", "}", "🌍", "<", "ß", "—"]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "look",
+            "parameters": {"type": "object", "properties": {"at": {"type": "string"}}},
+        },
+    }
+]
+PIECES = [
+    " the",
+    "the",
+    "re",
+    " un",
+    "til",
+    "\n",
+    "\n\n",
+    " ",
+    "  ",
+    "é",
+    "12",
+    "345",
+    "'s",
+    "{",
+    "}",
+    "🌍",
+    "<",
+    "ß",
+    "—",
+]
 
 
 class Client:
@@ -67,7 +96,16 @@ def yard(
 ) -> Iterator[tuple[str, Client, Client]]:
     name: str = request.param
     engine = start_engine("--dialect", "sglang", "--set", '{"records": true}')
-    flags = ["--engine", engine.url, "--tokenizer", str(folder(name)), "--model-alias", "*", "--durability", "os"]
+    flags = [
+        "--engine",
+        engine.url,
+        "--tokenizer",
+        str(folder(name)),
+        "--model-alias",
+        "*",
+        "--durability",
+        "os",
+    ]
     server = Server(tmp_path / "yard", *flags)
     clients = Client(server.url), Client(engine.url)
     yield name, *clients
