@@ -249,7 +249,7 @@ impl Gateway {
             let turn = match answer {
                 None => None,
                 Some(name) => {
-                    let found = turn_id(&live.id, name).and_then(|id| inner.state.tree.by_id(id));
+                    let found = turn_id(name, &live.id).and_then(|id| inner.state.tree.by_id(id));
                     Some(found.ok_or_else(|| {
                         let message =
                             format!("interaction_id is {name:?}, but the session has no such answer");

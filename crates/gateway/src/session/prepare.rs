@@ -11,7 +11,7 @@ use super::memory::{Known, Memory, Role, Standing};
 use super::tree::Tree;
 use super::turn::{Cut, Prefix, TurnNo};
 use crate::ask::{Chat, Prompt};
-use crate::refusal::Refusal;
+use crate::refusal::{Kind, Refusal};
 
 /// Templates put the beginning of a thought at the end of a prompt, and it is no longer than this.
 const PROMPT_END: usize = 64;
@@ -101,10 +101,11 @@ impl Finder<'_> {
         let sent = chat.messages.iter().map(|message| memory.know(message));
         let Some(follows) = &chat.follows else { return Ok(sent.collect()) };
         let sent: Vec<Arc<Known>> = sent.collect();
-        let named = turn_id(self.session, follows).and_then(|id| tree.by_id(id));
+        let named = turn_id(follows, self.session).and_then(|id| tree.by_id(id));
         let Some((no, turn)) = named.and_then(|no| Some((no, tree.get(no)?))) else {
             let message = format!("previous_response_id is {follows:?}, but this session has no such answer");
-            return Err(Refusal::field("previous_response_id", message));
+            let field = Some("previous_response_id".to_owned());
+            return Err(Refusal { field, ..Refusal::new(Kind::NotFound, message) });
         };
         let mut before: Vec<Arc<Known>> = tree.conversation(no).into_iter().cloned().collect();
         before.push(Arc::clone(&turn.answer));
@@ -122,11 +123,12 @@ impl Finder<'_> {
     }
 }
 
-/// The number of a turn in the name that an agent was told: `chatcmpl-SESSION-7` is 7, and so is `7`. The same name with
-/// another session is nobody here.
-pub fn turn_id(session: &str, name: &str) -> Option<u32> {
-    let (named, number) = name.rsplit_once('-').unwrap_or((session, name));
-    if named.ends_with(session) { number.parse().ok() } else { None }
+/// The number of a turn in the name that an agent was told: `chatcmpl-SESSION-7` is 7, and so are `SESSION-7` and `7`.
+pub fn turn_id(name: &str, session: &str) -> Option<u32> {
+    let Some((before, number)) = name.rsplit_once('-') else { return name.parse().ok() };
+    let prefix = before.strip_suffix(session)?;
+    let is_ours = prefix.is_empty() || prefix.ends_with(['-', '_']);
+    number.parse().ok().filter(|_| is_ours)
 }
 
 /// Renders all of the conversation.
