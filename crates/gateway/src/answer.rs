@@ -81,10 +81,10 @@ impl Gateway {
             prompt_tokens: prepared.prompt.len(),
             cached_tokens: prepared.prefix.map_or(0, |prefix| prefix.len as usize),
         };
-        if let Some(called) = repeated(&inner, question, hints) {
-            if let Some(source) = self.again(live, &mut inner, &called, ask.logprobs) {
-                return Ok(Answering { begun: begun(called.first_id), called, source });
-            }
+        if let Some(called) = repeated(&inner, question, hints)
+            && let Some(source) = self.again(live, &mut inner, &called, ask.logprobs)
+        {
+            return Ok(Answering { begun: begun(called.first_id), called, source });
         }
         self.check_budget(live, &inner, choices)?;
         let gconfig = self.sampling(&live.opening, ask, &prepared)?;

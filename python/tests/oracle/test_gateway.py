@@ -1,7 +1,7 @@
 """Conversations through the gateway, over real tokenizers: what is recorded is what the engine received.
 
-The answers are made of tokens that a tokenizer would not have chosen, as sampling makes them: words in pieces,
-spaces apart, beginnings that merge with what stands before them.
+The answers are made of tokens that a tokenizer would not have chosen, as sampling makes them: words in
+pieces, spaces apart, beginnings that merge with what stands before them.
 """
 
 from __future__ import annotations

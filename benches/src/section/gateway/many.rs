@@ -40,7 +40,8 @@ pub(super) async fn requests(stage: &Stage, setup: &Setup) -> Result<Vec<Row>> {
 async fn rate(address: SocketAddr, keys: &[String], round: Duration) -> Result<f64> {
     let began = Instant::now();
     let mut agents = JoinSet::new();
-    for key in keys.iter().cloned() {
+    for key in keys {
+        let key = key.clone();
         agents.spawn(async move {
             let mut wire = Wire::connect(address).await?;
             let mut done = 0_u64;
