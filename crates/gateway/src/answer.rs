@@ -127,6 +127,7 @@ impl Gateway {
                 question,
                 gconfig,
                 logprobs: ask.logprobs,
+                streams: ask.streams,
                 needs_call: needs_call(ask),
             };
             tokio::spawn(drive.run(listener));

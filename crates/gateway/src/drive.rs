@@ -3,7 +3,8 @@
 //! The end is told only when the turn is in the journal.
 
 use rollyard_engine::generate::{
-    Delta, EngineError, GenerationConfig, ModelRequest, Prompt, Segment, SharedEngine, StopReason,
+    Delta, EngineError, GenerationConfig, ModelRequest, ModelResponse, Prompt, Segment, SharedEngine,
+    StopReason,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(crate) struct Drive {
     pub(crate) question: u128,
     pub(crate) gconfig: GenerationConfig,
     pub(crate) logprobs: bool,
+    /// The agent wants to hear it as it comes.
+    pub(crate) streams: bool,
     /// A call was demanded.
     pub(crate) needs_call: bool,
 }
@@ -116,7 +119,7 @@ impl Drive {
             }
         };
         tokio::select! {
-            answer = engine.generate_told(request, &mut listen) => {
+            answer = self.generate(engine, request, &mut listen) => {
                 let response = answer.map_err(|error| explained(&error))?;
                 if !response.is_exact {
                     let message = "the engine gives no token ids; the gateway needs one that speaks sglang or vllm";
@@ -127,6 +130,29 @@ impl Drive {
             () = abandoned => Ok(StopReason::Abort),
             () = self.live.over.cancelled() => Err(Refusal::new(Kind::Conflict, "the session was closed")),
         }
+    }
+
+    /// Token by token where anybody wants to hear it so: a stream costs engine and gateway a message for every token.
+    async fn generate(
+        &self,
+        engine: &SharedEngine,
+        request: ModelRequest,
+        listen: &mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> Result<ModelResponse, EngineError> {
+        if self.streams || self.live.is_watched() {
+            return engine.generate_told(request, listen).await;
+        }
+        let response = engine.generate(request).await?;
+        let mut at = 0;
+        for segment in &response.segments {
+            for place in at..at + segment.tokens {
+                let tokens = response.output_tokens.get(place..=place).unwrap_or_default();
+                let logprobs = response.output_logprobs.get(place..=place).unwrap_or_default();
+                listen(Delta { tokens, logprobs, version: segment.version });
+            }
+            at += segment.tokens;
+        }
+        Ok(response)
     }
 
     async fn finish(&self, draft: Draft, mut facts: Facts, began: Instant) {

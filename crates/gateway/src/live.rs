@@ -126,6 +126,10 @@ impl Live {
         self.news.get_or_init(|| broadcast::Sender::new(NEWS_MAX)).subscribe()
     }
 
+    pub(crate) fn is_watched(&self) -> bool {
+        self.news.get().is_some_and(|sender| sender.receiver_count() > 0)
+    }
+
     /// Is made only if somebody watches.
     pub(crate) fn say(&self, news: impl FnOnce() -> News) {
         if let Some(sender) = self.news.get().filter(|sender| sender.receiver_count() > 0) {

@@ -23,12 +23,17 @@ pub(super) async fn run(stage: &Stage) -> Result<Vec<Row>> {
     let mut added = Vec::new();
     for turn in 0..TURNS {
         messages.push(json!({"role": "user", "content": format!("{turn} {}", "the 12 ".repeat(61))}));
-        let body = json!({"model": "m", "messages": messages, "max_tokens": TOKENS}).to_string();
+        let body =
+            json!({"model": "m", "messages": messages, "max_tokens": TOKENS, "stream": true}).to_string();
         let began = Instant::now();
         let answer = agent.call("POST", "/v1/chat/completions", &session.key, &body).await?;
         let through = began.elapsed();
-        let said: Value = serde_json::from_slice(&answer.body)?;
-        messages.push(said.pointer("/choices/0/message").context("no message")?.clone());
+        let said = answer.events().filter_map(|(_, event)| serde_json::from_str::<Value>(event).ok());
+        let text = |event: Value| {
+            event.pointer("/choices/0/delta/content").and_then(Value::as_str).map(str::to_owned)
+        };
+        let content: String = said.filter_map(text).collect();
+        messages.push(json!({"role": "assistant", "content": content}));
         let prompt = stage.engine.recorded().pop().context("the engine was not asked")?;
         let body = json!({"input_ids": prompt, "sampling_params": {"max_new_tokens": TOKENS}, "return_logprob": true, "stream": true});
         let body = body.to_string();

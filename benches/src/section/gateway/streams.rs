@@ -13,8 +13,8 @@ use crate::table::{Bar, Row, median, millis};
 
 const STREAMS: usize = 500;
 const TOKENS: u32 = 40;
-/// Twenty tokens a second for each: ten thousand in all.
-const INTERVAL: Duration = Duration::from_millis(50);
+/// Ten and twenty tokens a second for each: five and ten thousand in all.
+const INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(50)];
 
 /// How late tokens were, in seconds.
 struct Lateness {
@@ -23,7 +23,15 @@ struct Lateness {
 }
 
 pub(super) async fn run(stage: &Stage, rounds: u32) -> Result<Vec<Row>> {
-    stage.engine.change(|settings| settings.latency_ms_per_token = INTERVAL.as_secs_f64() * 1e3);
+    let mut rows = Vec::new();
+    for interval in INTERVALS {
+        rows.extend(at_pace(stage, rounds, interval).await?);
+    }
+    Ok(rows)
+}
+
+async fn at_pace(stage: &Stage, rounds: u32, interval: Duration) -> Result<Vec<Row>> {
+    stage.engine.change(|settings| settings.latency_ms_per_token = interval.as_secs_f64() * 1e3);
     let mut wire = Wire::connect(stage.gateway.address()).await?;
     let mut keys = Vec::new();
     for _ in 0..STREAMS {
@@ -34,39 +42,58 @@ pub(super) async fn run(stage: &Stage, rounds: u32) -> Result<Vec<Row>> {
         let prompt: Vec<i32> = (1..200).collect();
         let question = json!({"input_ids": prompt, "sampling_params": {"max_new_tokens": TOKENS}, "return_logprob": true, "stream": true});
         direct.push(
-            lateness(stage.engine_address(), "/generate", &[String::new()], &question.to_string()).await?,
+            lateness(stage.engine_address(), "/generate", &[String::new()], &question.to_string(), interval)
+                .await?,
         );
         let text = format!("{round} {}", "the 12 ".repeat(28));
         let question = json!({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": TOKENS, "stream": true});
         through.push(
-            lateness(stage.gateway.address(), "/v1/chat/completions", &keys, &question.to_string()).await?,
+            lateness(stage.gateway.address(), "/v1/chat/completions", &keys, &question.to_string(), interval)
+                .await?,
         );
     }
     stage.engine.change(|settings| settings.latency_ms_per_token = 0.0);
     let of = |rounds: &[Lateness], value: fn(&Lateness) -> f64| {
         median(&rounds.iter().map(value).collect::<Vec<_>>())
     };
+    let pace = 1.0 / interval.as_secs_f64();
     let added = |value: fn(&Lateness) -> f64| of(&through, value) - of(&direct, value);
     Ok(vec![
         Row::value(
-            "latency added to a token, median, 500 streams",
+            &format!("added to a token, median, 500 streams of {pace} tokens/s"),
             added(|one| one.median),
             millis,
             Bar::Below { limit: 0.001, unit: "s" },
         ),
         Row::value(
-            "latency added to a token, p99, 500 streams",
+            &format!("added to a token, p99, 500 streams of {pace} tokens/s"),
             added(|one| one.p99),
             millis,
             Bar::Below { limit: 0.005, unit: "s" },
         ),
-        Row::value("the engine alone, median lateness", of(&direct, |one| one.median), millis, Bar::None),
-        Row::value("the engine alone, p99 lateness", of(&direct, |one| one.p99), millis, Bar::None),
+        Row::value(
+            &format!("the engine alone, median lateness, {pace} tokens/s"),
+            of(&direct, |one| one.median),
+            millis,
+            Bar::None,
+        ),
+        Row::value(
+            &format!("the engine alone, p99 lateness, {pace} tokens/s"),
+            of(&direct, |one| one.p99),
+            millis,
+            Bar::None,
+        ),
     ])
 }
 
 /// Of each token of all streams, against the clock of the engine.
-async fn lateness(address: SocketAddr, path: &'static str, keys: &[String], body: &str) -> Result<Lateness> {
+async fn lateness(
+    address: SocketAddr,
+    path: &'static str,
+    keys: &[String],
+    body: &str,
+    interval: Duration,
+) -> Result<Lateness> {
     let mut streams = JoinSet::new();
     for at in 0..STREAMS {
         let key = keys.get(at % keys.len()).cloned().unwrap_or_default();
@@ -74,7 +101,7 @@ async fn lateness(address: SocketAddr, path: &'static str, keys: &[String], body
         streams.spawn(async move {
             let mut wire = Wire::connect(address).await?;
             // Agents do not begin at the same moment.
-            tokio::time::sleep(INTERVAL.mul_f64(at as f64 / STREAMS as f64)).await;
+            tokio::time::sleep(interval.mul_f64(at as f64 / STREAMS as f64)).await;
             let began = Instant::now();
             let answer = wire.call("POST", path, &key, &body).await?;
             let tokens =
@@ -87,7 +114,7 @@ async fn lateness(address: SocketAddr, path: &'static str, keys: &[String], body
         let (began, tokens) = stream??;
         ensure!(tokens.len() == TOKENS as usize, "{} tokens came, not {TOKENS}", tokens.len());
         for (number, arrived) in (1..).zip(tokens) {
-            late.push(arrived.duration_since(began).as_secs_f64() - (INTERVAL * number).as_secs_f64());
+            late.push(arrived.duration_since(began).as_secs_f64() - (interval * number).as_secs_f64());
         }
     }
     late.sort_by(f64::total_cmp);

@@ -14,6 +14,7 @@ mod tokens;
 
 mod answer;
 mod events;
+mod ids;
 mod openai;
 mod seed;
 mod sglang;

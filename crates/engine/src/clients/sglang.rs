@@ -9,13 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{End, Flaw, Piece, Tokens, Version};
 use super::http::Wire;
-use super::seed;
+use super::{ids, seed};
 use crate::generate::GenerationConfig;
 
 #[derive(Serialize)]
 struct Question<'a> {
     rid: &'a str,
-    input_ids: &'a [i32],
     sampling_params: Sampling<'a>,
     return_logprob: bool,
     stream: bool,
@@ -58,7 +57,8 @@ pub(super) fn question(rid: &str, tokens: &[i32], gconfig: &GenerationConfig, wi
         sampling_seed: gconfig.seed.map(seed::signed),
     };
     let stream = wire == Wire::Stream;
-    super::json(&Question { rid, input_ids: tokens, sampling_params, return_logprob: true, stream })
+    let rest = super::json(&Question { rid, sampling_params, return_logprob: true, stream });
+    ids::insert("input_ids", tokens, &rest)
 }
 
 #[derive(Deserialize)]

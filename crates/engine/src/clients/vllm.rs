@@ -9,15 +9,14 @@ use std::borrow::Cow;
 
 use super::answer::{End, Flaw, Piece, Tokens};
 use super::http::Wire;
-use super::seed;
 use super::stream::{Chunk, Text};
+use super::{ids, seed};
 use crate::generate::GenerationConfig;
 
 #[derive(Serialize)]
 struct Question<'a> {
     request_id: &'a str,
     model: &'a str,
-    prompt: &'a [i32],
     max_tokens: u32,
     min_tokens: u32,
     temperature: f32,
@@ -56,10 +55,9 @@ pub(super) fn question(
     wire: Wire,
 ) -> Vec<u8> {
     let schema = gconfig.json_schema.as_deref().and_then(|schema| serde_json::from_str(schema).ok());
-    super::json(&Question {
+    let rest = super::json(&Question {
         request_id: rid,
         model,
-        prompt: tokens,
         max_tokens: gconfig.max_new_tokens,
         min_tokens: gconfig.min_new_tokens,
         temperature: if gconfig.greedy { 0.0 } else { gconfig.temperature },
@@ -75,7 +73,8 @@ pub(super) fn question(
         return_token_ids: true,
         return_tokens_as_token_ids: true,
         stream: wire == Wire::Stream,
-    })
+    });
+    ids::insert("prompt", tokens, &rest)
 }
 
 #[derive(Deserialize)]
