@@ -125,6 +125,17 @@ impl ModelResponse {
         }
         versions
     }
+
+    /// Tells of every token, as if it had just been sampled.
+    pub fn tell(&self, listener: Listener<'_>) {
+        let versions =
+            self.segments.iter().flat_map(|segment| std::iter::repeat_n(segment.version, segment.tokens));
+        for (at, version) in versions.enumerate() {
+            let tokens = self.output_tokens.get(at..=at).unwrap_or_default();
+            let logprobs = self.output_logprobs.get(at..=at).unwrap_or_default();
+            listener(Delta { tokens, logprobs, version });
+        }
+    }
 }
 
 /// What an engine can be relied on for.
@@ -195,14 +206,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'a, Result<ModelResponse, EngineError>> {
         Box::pin(async move {
             let response = self.generate(request).await?;
-            let mut at = 0;
-            for segment in &response.segments {
-                let here = at..at + segment.tokens;
-                let tokens = response.output_tokens.get(here.clone()).unwrap_or_default();
-                let logprobs = response.output_logprobs.get(here).unwrap_or_default();
-                listener(Delta { tokens, logprobs, version: segment.version });
-                at += segment.tokens;
-            }
+            response.tell(listener);
             Ok(response)
         })
     }

@@ -15,8 +15,8 @@ use crate::refusal::{Kind, Refusal};
 use crate::session::event::Event;
 use crate::session::opening::{Opening, Thoughts};
 use crate::session::prepare::{Finder, Prepared};
-use crate::session::turn::{Ending, Turn, TurnNo};
-use crate::tell::{Begun, Call, Choice, Ended, Stop};
+use crate::session::turn::{Turn, TurnNo};
+use crate::tell::{Begun, Call, Choice, Ended};
 
 /// Calls are numbered within a session, a range for each turn.
 const CALLS_OF_TURN: usize = 32;
@@ -169,11 +169,7 @@ impl Gateway {
             tokens: if logprobs { self.spelled(&turn.sampled, &turn.logprobs) } else { Vec::new() },
             ended: Ended {
                 choice,
-                stop: match turn.facts.stop {
-                    Ending::Stop => Stop::Stop,
-                    Ending::ToolCalls => Stop::ToolCalls,
-                    Ending::Length | Ending::Abort => Stop::Length,
-                },
+                stop: turn.facts.stop.into(),
                 stop_text: None,
                 completion_tokens: turn.sampled.len(),
                 reasoning_tokens: turn.facts.reasoning_tokens as usize,

@@ -20,7 +20,7 @@ use crate::session::event::{Event, Turned};
 use crate::session::memory::{Known, made};
 use crate::session::prepare::Prepared;
 use crate::session::turn::{Ending, Facts, Turn, TurnNo};
-use crate::tell::{Ended, Piece, Spelled, Spoken, Stop};
+use crate::tell::{Ended, Piece, Spelled, Spoken};
 use crate::words::Words;
 
 /// One answer to be made.
@@ -120,7 +120,7 @@ impl Drive {
         };
         tokio::select! {
             answer = self.generate(engine, request, &mut listen) => {
-                let response = answer.map_err(|error| explained(&error))?;
+                let response = answer.map_err(Refusal::from)?;
                 if !response.is_exact {
                     let message = "the engine gives no token ids; the gateway needs one that speaks sglang or vllm";
                     return Err(Refusal::new(Kind::Engine, message));
@@ -143,15 +143,7 @@ impl Drive {
             return engine.generate_told(request, listen).await;
         }
         let response = engine.generate(request).await?;
-        let mut at = 0;
-        for segment in &response.segments {
-            for place in at..at + segment.tokens {
-                let tokens = response.output_tokens.get(place..=place).unwrap_or_default();
-                let logprobs = response.output_logprobs.get(place..=place).unwrap_or_default();
-                listen(Delta { tokens, logprobs, version: segment.version });
-            }
-            at += segment.tokens;
-        }
+        response.tell(listen);
         Ok(response)
     }
 
@@ -175,11 +167,7 @@ impl Drive {
         facts.took_ms = millis(began.elapsed());
         let ended = Ended {
             choice: self.flight.choice,
-            stop: match facts.stop {
-                Ending::ToolCalls => Stop::ToolCalls,
-                Ending::Stop => Stop::Stop,
-                Ending::Length | Ending::Abort => Stop::Length,
-            },
+            stop: facts.stop.into(),
             stop_text,
             completion_tokens: tokens.len(),
             reasoning_tokens: reasoning_tokens as usize,
@@ -220,7 +208,6 @@ impl Drive {
             let event = Event::Turned(Box::new(Turned::of(&turn, |raw| !inner.written.insert(raw))));
             let receipt = self.gateway.journal(&self.live.id, &event);
             let no = inner.state.push(turn);
-            inner.running = inner.running.saturating_sub(1);
             if let Some(turn) = inner.state.tree.get(no) {
                 let view = || News::Ended(Box::new(turn_view(&inner, no, turn, true)));
                 self.live.say(view);
@@ -228,14 +215,15 @@ impl Drive {
             (no, receipt)
         };
         receipt.await.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
+        self.live.end_one();
         Ok(no)
     }
 
     fn fail(&self, refusal: Refusal) {
         self.called.fail();
+        self.live.end_one();
         {
             let mut inner = self.live.inner();
-            inner.running = inner.running.saturating_sub(1);
             inner.failures += 1;
             inner.last_error = Some(refusal.message.clone());
         }
@@ -291,10 +279,6 @@ fn message(heard: &Heard) -> Arc<Known> {
         fields.insert("tool_calls".to_owned(), heard.calls.iter().map(call).collect());
     }
     made(&Value::Object(fields))
-}
-
-fn explained(error: &EngineError) -> Refusal {
-    Refusal::from(error.clone())
 }
 
 fn millis(time: Duration) -> f64 {

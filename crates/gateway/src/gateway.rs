@@ -102,8 +102,7 @@ impl Gateway {
                 rmp_serde::from_slice(&bytes).map_err(|error| format!("a record cannot be read: {error}"))?;
             let session: Arc<str> = session.into();
             if let Event::Opened(opened) = event {
-                let Opened { key, reward_key, opening, at_ms } = *opened;
-                let round = self.groups.round(&opening);
+                let Opened { key, reward_key, opening, round, at_ms } = *opened;
                 let live = Live::new(Arc::clone(&session), (key, reward_key), opening, at_ms, round);
                 self.groups.add(&live);
                 self.write_sessions().insert(session, live);
@@ -112,11 +111,14 @@ impl Gateway {
             let Some(live) = self.find(&session) else {
                 return Err(format!("session {session} was never opened"));
             };
-            let mut inner = live.inner();
-            let is_closed = matches!(event, Event::Closed(_));
-            inner.state.apply(event).map_err(|error| format!("session {session}: {error}"))?;
+            let (is_closed, is_delivered) =
+                (matches!(event, Event::Closed(_)), matches!(event, Event::Delivered));
+            live.inner().state.apply(event).map_err(|error| format!("session {session}: {error}"))?;
             if is_closed {
                 live.over.cancel();
+            }
+            if is_delivered {
+                self.groups.remove(&live);
             }
         }
         let sessions = self.write_sessions();
@@ -146,10 +148,10 @@ impl Gateway {
         let key = format!("sk-{session}-{}", random(24)?);
         let reward_key = format!("rk-{session}-{}", random(24)?);
         let at_ms = now_ms();
-        let opened =
-            Opened { key: key.clone(), reward_key: reward_key.clone(), opening: opening.clone(), at_ms };
         let round = self.groups.round(&opening);
-        let live = Live::new(Arc::clone(&session), (key.clone(), reward_key.clone()), opening, at_ms, round);
+        let keys = (key.clone(), reward_key.clone());
+        let live = Live::new(Arc::clone(&session), keys.clone(), opening.clone(), at_ms, round);
+        let opened = Opened { key: keys.0, reward_key: keys.1, opening, round, at_ms };
         let expires_ms = live.expires_ms();
         self.groups.add(&live);
         self.write_sessions().insert(Arc::clone(&session), live);

@@ -10,6 +10,7 @@ use crate::live::Live;
 use crate::session::event::Closing;
 use crate::session::opening::Opening;
 
+/// Only those that wait: a group that was delivered is nobody's round any more.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     members: Mutex<HashMap<Key, Vec<Arc<Live>>>>,
@@ -22,12 +23,19 @@ struct Key {
 }
 
 impl Groups {
-    /// The first round in which the slot is free: a session that was abandoned leaves it free again.
+    /// The first round that waits for this slot, or a new one: a session that was abandoned leaves its slot free again.
     pub(crate) fn round(&self, opening: &Opening) -> u32 {
         let members = self.members();
         let of_instance = members.get(&key(opening)).map(Vec::as_slice).unwrap_or_default();
-        let taken = of_instance.iter().filter(|live| live.opening.slot == opening.slot && !is_given_up(live));
-        taken.map(|live| live.round + 1).max().unwrap_or(0)
+        let mut rounds: Vec<u32> = of_instance.iter().map(|live| live.round).collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        let is_taken = |round: u32| {
+            let here = of_instance.iter().filter(|live| live.round == round);
+            here.into_iter().any(|live| live.opening.slot == opening.slot && !is_given_up(live))
+        };
+        let after_all = rounds.last().map_or(0, |last| last + 1);
+        rounds.into_iter().find(|round| !is_taken(*round)).unwrap_or(after_all)
     }
 
     pub(crate) fn add(&self, live: &Arc<Live>) {

@@ -42,9 +42,7 @@ impl Gateway {
                 Some(closed)
                     if now.saturating_sub(closed.at_ms) > self.settings.keep_closed.as_millis() as u64 =>
                 {
-                    self.groups.remove(&live);
-                    self.remove(&live);
-                    self.forget(&live);
+                    self.let_go(&live);
                 }
                 Some(_) => {}
             }
@@ -140,6 +138,7 @@ impl Gateway {
                 self.journal(&member.id, &Event::Delivered)
             };
             receipt.await.map_err(|error| error.to_string())?;
+            self.groups.remove(member);
             member.say(|| News::Session(Box::new(member.row())));
         }
         Ok(())

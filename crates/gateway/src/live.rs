@@ -114,6 +114,12 @@ impl Live {
         self.opened_ms.saturating_add((self.opening.budget.secs * 1e3) as u64)
     }
 
+    /// An answer is no longer under way, however it ended.
+    pub(crate) fn end_one(&self) {
+        let mut inner = self.inner();
+        inner.running = inner.running.saturating_sub(1);
+    }
+
     pub(crate) fn time_is_up(&self) -> String {
         format!("its {} s were over", self.opening.budget.secs)
     }

@@ -52,7 +52,8 @@ impl Gateway {
         self.let_go(live);
     }
 
-    fn let_go(&self, live: &Live) {
+    /// Nothing of it stays here.
+    pub(crate) fn let_go(&self, live: &Live) {
         self.forget(live);
         self.groups.remove(live);
         self.remove(live);

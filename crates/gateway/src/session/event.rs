@@ -34,6 +34,8 @@ pub struct Opened {
     pub key: String,
     pub reward_key: String,
     pub opening: Opening,
+    /// Of its group, as it was when it was opened: those before it may be forgotten by then.
+    pub round: u32,
     /// Milliseconds since 1970.
     pub at_ms: u64,
 }

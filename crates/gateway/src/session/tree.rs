@@ -21,8 +21,6 @@ pub struct Tree {
     /// The turn whose answer a conversation ends with. Of several the latest.
     ends: HashMap<Standing, TurnNo>,
     ids: HashMap<u32, TurnNo>,
-    /// The turns that answered a question.
-    questions: HashMap<u128, Vec<TurnNo>>,
 }
 
 impl Tree {
@@ -50,7 +48,6 @@ impl Tree {
         let no = number(self.turns.len());
         self.ends.insert(turn.standing, no);
         self.ids.insert(turn.id, no);
-        self.questions.entry(turn.question).or_default().push(no);
         self.turns.push(turn);
         no
     }
@@ -61,10 +58,6 @@ impl Tree {
 
     pub fn ended_at(&self, standing: Standing) -> Option<TurnNo> {
         self.ends.get(&standing).copied()
-    }
-
-    pub fn answers_to(&self, question: u128) -> &[TurnNo] {
-        self.questions.get(&question).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The tokens of a turn's prompt and answer.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use super::memory::{Known, Standing};
+use crate::tell::Stop;
 
 /// Turns are numbered in the order in which they ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -77,6 +78,17 @@ pub enum Ending {
     ToolCalls,
     /// Nobody waited for it any more.
     Abort,
+}
+
+impl From<Ending> for Stop {
+    /// Dialects have no word for an answer that was stopped: it is shorter than it would have been.
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Stop => Self::Stop,
+            Ending::ToolCalls => Self::ToolCalls,
+            Ending::Length | Ending::Abort => Self::Length,
+        }
+    }
 }
 
 /// Why a prompt is not the tokens before and a tail.

@@ -122,6 +122,8 @@ async fn nobody_hears_the_end_of_a_turn_that_is_not_written() {
     let (status, said) = house.ask(&keys.api_key, &chat("Go")).await;
     assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
     assert!(said["error"]["message"].as_str().unwrap().contains("the disk is full"), "{said}");
+    let facts = house.gateway.find(&keys.session).unwrap().row().facts;
+    assert_eq!((facts.running, facts.failures), (0, 1));
 }
 
 #[tokio::test]

@@ -35,6 +35,29 @@ async fn a_group_goes_out_when_its_last_session_is_over() {
 }
 
 #[tokio::test]
+async fn passes_over_the_same_prompt_are_groups_of_their_own_however_they_overlap_and_restart() {
+    let slot = |slot: u32| json!({"instance_id": "i", "slot": slot, "group_size": 2});
+    let mut house = House::new(EngineSettings::default()).await;
+    let first = [house.open(slot(0)).await, house.open(slot(1)).await];
+    async fn finish(house: &House, keys: &crate::gateway::SessionKeys) {
+        house.ask(&keys.api_key, &chat("Go")).await;
+        let live = house.gateway.find(&keys.session).unwrap();
+        house.gateway.finish(&live, Some(1.0)).await.unwrap();
+    }
+    finish(&house, &first[0]).await;
+    // The second pass begins while the first still waits for its last, and goes on when that is delivered.
+    let early = house.open(slot(0)).await;
+    finish(&house, &first[1]).await;
+    assert_eq!(house.yard.items().len(), 2);
+    house = house.restarted();
+    let late = house.open(slot(1)).await;
+    finish(&house, &early).await;
+    finish(&house, &late).await;
+    let deliveries = house.yard.deliveries.lock().unwrap();
+    assert_eq!(deliveries.iter().map(|one| one.items.len()).collect::<Vec<_>>(), [2, 2]);
+}
+
+#[tokio::test]
 async fn rewards_may_be_repeated_but_not_after_the_end() {
     let house = House::new(EngineSettings::default()).await;
     let keys = house.open(json!({})).await;
