@@ -35,6 +35,9 @@ Usage: scale [--gpus N] [--agents N] [--runs N] [--rollouts agents|answers] [--s
 
 Example: cargo run --release -p rollyard-core --example scale -- --gpus 10000 --agents 100000 --runs 32 --seconds 60";
 
+/// Trainers also wait for readers that are replaced and repeat steps that were lost.
+const TRAINING_SHARE_MAX: f64 = 0.8;
+
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 fn main() -> ExitCode {
@@ -108,6 +111,14 @@ fn parse(args: &[String]) -> Result<Plan, String> {
     }
     if plan.fleet.agents < plan.fleet.runs {
         return Err(format!("--agents {} must be at least --runs {}", plan.fleet.agents, plan.fleet.runs));
+    }
+    let load = plan.fleet.load();
+    if load.training_secs > load.step_secs * TRAINING_SHARE_MAX {
+        return Err(format!(
+            "--gpus {} would train {:.1} s for every {:.1} s that --agents {} generate, and fall behind; \
+             have fewer agents or more GPUs",
+            plan.fleet.gpus, load.training_secs, load.step_secs, plan.fleet.agents
+        ));
     }
     Ok(plan)
 }

@@ -68,8 +68,8 @@ pub(crate) struct Shape {
     pub(crate) read_per_turn: f64,
     /// The share of its time that an agent samples; otherwise it waits for a tool.
     pub(crate) sampling_share: f64,
-    /// Groups in a step of the trainer.
-    pub(crate) batch_groups: u32,
+    /// A batch is what is made in this time.
+    pub(crate) step_secs: f64,
 }
 
 /// Long conversations with tools.
@@ -80,7 +80,7 @@ pub(crate) const AGENTS: Shape = Shape {
     sampled_per_turn: 250.0,
     read_per_turn: 400.0,
     sampling_share: 0.75,
-    batch_groups: 256,
+    step_secs: 80.0,
 };
 
 /// One short answer and nothing else: the most rollouts that a GPU can make.
@@ -91,7 +91,7 @@ pub(crate) const ANSWERS: Shape = Shape {
     sampled_per_turn: 500.0,
     read_per_turn: 0.0,
     sampling_share: 1.0,
-    batch_groups: 1_024,
+    step_secs: 15.0,
 };
 
 pub(crate) const SHAPES: [Shape; 2] = [AGENTS, ANSWERS];
@@ -131,7 +131,9 @@ pub(crate) struct Load {
     pub(crate) rollouts_per_sec: f64,
     pub(crate) admitted_per_sec: f64,
     pub(crate) groups_per_sec: f64,
-    /// Of one run.
+    /// In a step of one run.
+    pub(crate) batch_groups: u32,
+    /// From one step of a run to the next.
     pub(crate) step_secs: f64,
     /// What a step takes the trainer, which has to be less.
     pub(crate) training_secs: f64,
@@ -161,9 +163,12 @@ impl Fleet {
         let Mishaps { lost_share, broken_share, .. } = self.mishaps;
         let admitted_per_sec = rollouts_per_sec * (1.0 - lost_share - broken_share / 2.0);
         let groups_per_sec = rollouts_per_sec / f64::from(GROUP_SIZE);
-        let steps_per_sec = groups_per_sec * trainable_share() / f64::from(self.shape.batch_groups);
+        let trainable_per_sec = groups_per_sec * trainable_share();
+        let reader_groups = trainable_per_sec / runs * self.shape.step_secs / f64::from(READERS);
+        let batch_groups = (reader_groups.ceil() as u32).max(1) * READERS;
+        let steps_per_sec = trainable_per_sec / f64::from(batch_groups);
 
-        let batch_tokens = f64::from(self.shape.batch_groups * GROUP_SIZE) * self.shape.tokens();
+        let batch_tokens = f64::from(batch_groups * GROUP_SIZE) * self.shape.tokens();
         let trainer_flops = gpus * (1.0 - GENERATING_SHARE) / runs * FLOPS * FLOPS_SHARE;
 
         // Every reader leases and acks; the step commits and sets a version.
@@ -176,6 +181,7 @@ impl Fleet {
             rollouts_per_sec,
             admitted_per_sec,
             groups_per_sec,
+            batch_groups,
             step_secs: runs / steps_per_sec,
             training_secs: batch_tokens * FLOPS_PER_TRAINED_TOKEN / trainer_flops,
             // A group becomes ready or is dropped, once; mostly in the record of its last rollout.

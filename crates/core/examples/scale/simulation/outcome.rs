@@ -31,7 +31,7 @@ impl Outcome {
         let (Fleet { gpus, agents, runs, shape, .. }, load) = (&self.fleet, &self.load);
         format!(
             "{} GPUs, {} agents, {} runs, rollouts of {} tokens ({}): {} sequences a GPU, {} tokens/s an agent, \
-             {} tokens/s in all, {} s a rollout, {} s a step of which {} s are training",
+             {} tokens/s in all, {} s a rollout; a run takes a step of {} groups every {} s and trains for {} s of it",
             number(f64::from(*gpus)),
             number(f64::from(*agents)),
             runs,
@@ -41,6 +41,7 @@ impl Outcome {
             number(load.tokens_per_sec_of_an_agent),
             number(load.tokens_per_sec),
             number(load.rollout_secs),
+            number(f64::from(load.batch_groups)),
             number(load.step_secs),
             number(load.training_secs),
         )

@@ -93,8 +93,8 @@ impl World {
             // Weights change while a group is made.
             "version_spread_max": 8,
             "group_timeout_seconds": PATIENCE * load.rollout_secs,
-            // A lease has to outlive the wait for the rest of the batch and the step.
-            "lease_seconds": 4.0 * load.step_secs,
+            // A lease has to outlive the wait for the rest of the batch, readers that are replaced, and the step.
+            "lease_seconds": 3.0 * load.step_secs + 3.0 * REPLACE_MS as f64 / 1e3,
         });
         let config = RunConfig::default().patched(settings.as_object().expect("an object is written above"));
         let mut world = Self {
@@ -103,7 +103,7 @@ impl World {
             load,
             mishaps: fleet.mishaps,
             sizes,
-            want: Want::Groups((fleet.shape.batch_groups / READERS) as usize),
+            want: Want::Groups((load.batch_groups / READERS) as usize),
             dice: Dice::new(seed, run),
             now: Time(1_800_000_000_000),
             upcoming: BTreeMap::new(),
