@@ -1,6 +1,6 @@
 //! Claims a run and opens its log.
 
-use async_nats::header::NATS_EXPECTED_LAST_SEQUENCE;
+use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_MESSAGE_ID};
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
@@ -114,6 +114,7 @@ impl Opener {
             |error: &dyn std::fmt::Display| (told::failed("claim the run", &self.names.stream, error), false);
         let mut headers = HeaderMap::new();
         headers.insert(NATS_EXPECTED_LAST_SEQUENCE, after.to_string().as_str());
+        headers.insert(NATS_MESSAGE_ID, claim.id().as_str());
         let bytes = serde_json::to_vec(claim).map_err(|error| failed(&error))?;
         let request = Request::new().headers(headers).payload(bytes.into());
         let answer = self.connection.client().send_request(self.names.claims(), request).await;
@@ -137,7 +138,8 @@ impl Opener {
             }
             None => None,
         };
-        let committed_seq = newest.map_or(0, |piece| piece.committed_seq());
+        let (committed_seq, last_segment) =
+            newest.map_or((0, SegmentNo(0)), |piece| (piece.committed_seq(), piece.segment));
         let segments = Segments::find(stream, names).await?;
         let bucket = connection.bucket(names).await?;
         let (snapshot, next) = snapshots::newest(&bucket, names, committed_seq).await?;
@@ -151,6 +153,8 @@ impl Opener {
             claim: claim.clone(),
             committed_seq,
             claimed_at: sequence,
+            // Those that are there may be of a batch that was not finished.
+            last_segment: segments.all().last().map_or(last_segment, |(found, _)| last_segment.max(*found)),
             segments,
             snapshot: snapshot.map(|found| found.snapshot),
             replay_from,
@@ -171,6 +175,7 @@ pub struct JetStreamLog {
     committed_seq: u64,
     /// The sequence of the claim, and so of the last message.
     claimed_at: u64,
+    last_segment: SegmentNo,
     segments: Segments,
     snapshot: Option<Snapshot>,
     /// Up to this record the snapshot knows everything, and this message comes before what it does not.
@@ -220,8 +225,8 @@ impl Log for JetStreamLog {
             segment_bytes: settings.segment_bytes,
         };
         let found = segments.all();
-        let segment = found.last().map_or(SegmentNo(1), |(segment, _)| segment.next());
         let live = Liveness::of_found(found.into_iter().map(|(segment, extent)| (segment, extent.bytes)));
+        let segment = self.last_segment.next();
         let stager = Stager::new(limits, claim.epoch, segment, committed_seq + 1, self.claimed_at + 1, live);
         let reader =
             Reader::new(connection.clone(), names.clone(), stream.clone(), blobs.clone(), segments.clone());
@@ -234,6 +239,7 @@ impl Log for JetStreamLog {
             stream,
             blobs,
             claim,
+            claimed_at: self.claimed_at,
             segments,
             reader: reader.clone(),
             marks,
