@@ -8,6 +8,7 @@ use rollyard_core::run_config::RunConfig;
 use rollyard_store::log::LogError;
 use rollyard_store::log::jetstream::Connection;
 use rollyard_store::yard::{self, Hold, YardError};
+use std::sync::Arc;
 
 use super::ground::{Claimant, Ground, Opened};
 
@@ -36,12 +37,10 @@ impl Ground for JetStream {
 
     fn open(&self, run: &RunName, config: &RunConfig, claimant: &Claimant) -> Result<Opened, YardError> {
         let before = self.connection.last_claim(run)?.map(|claim| claim.node);
-        let opener = self.connection.opener(run, &claimant.node, &claimant.url);
-        let mut progress = |_, _| {};
-        let yard = yard::open_held_on(run, config, Hold::none(), &mut progress, move || opener.open())?;
-        let claim = self.connection.last_claim(run)?;
-        let epoch = claim.filter(|claim| claim.node == claimant.node).map_or(0, |claim| claim.epoch);
-        Ok(Opened { yard, epoch, before })
+        let opener = Arc::new(self.connection.opener(run, &claimant.node, &claimant.url));
+        let claims = Arc::clone(&opener);
+        let yard = yard::open_held_on(run, config, Hold::none(), &mut |_, _| {}, move || opener.open())?;
+        Ok(Opened { yard, epoch: claims.epoch().unwrap_or_default(), before })
     }
 
     fn shout(&self, heartbeat: Bytes) -> BoxFuture<'_, Result<(), String>> {

@@ -2,7 +2,6 @@
 
 use rollyard_core::ids::RunName;
 use rollyard_core::run_config::RunConfig;
-use rollyard_store::log::LogError;
 use rollyard_store::yard::{Yard, YardError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -130,7 +129,7 @@ impl Cluster {
             }
             Err(cause) => {
                 let now = Instant::now();
-                if matches!(cause, YardError::Moved { .. } | YardError::Log(LogError::Fenced { .. })) {
+                if matches!(cause, YardError::Moved { .. }) || matches!(&cause, YardError::Log(log) if log.is_fenced()) {
                     tracing::info!(%run, "another node was quicker to claim the run");
                     self.register().lost(run.as_str(), now);
                 } else {

@@ -30,6 +30,7 @@ pub use placement::Timing;
 
 pub(crate) use forward::FORWARDED;
 pub(crate) use register::Owner;
+pub(crate) use settle::{Settler, Verdict};
 
 use rollyard_core::ids::RunName;
 use rollyard_engine::http::{self, HttpError};
