@@ -183,9 +183,6 @@ impl From<YardError> for ApiError {
             YardError::Log(LogError::NoSpace { .. }) => {
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", message)
             }
-            YardError::Log(error) if error.is_fenced() => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "owner_moved", message)
-            }
             YardError::Log(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "log_failed", message),
             YardError::Moved { .. } => Self::new(StatusCode::SERVICE_UNAVAILABLE, "owner_moved", message),
             YardError::State(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "state_lost", message),

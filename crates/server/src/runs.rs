@@ -192,6 +192,11 @@ impl Runs {
 
     /// Puts settings given at start into the default run; those not given stay as they were.
     pub async fn configure_default(&self, changes: &Map<String, Value>) -> Result<(), RunError> {
+        if let Some(cluster) = &self.cluster
+            && cluster.owner(DEFAULT_RUN) != Some(Owner::Here)
+        {
+            return cluster.configure(DEFAULT_RUN, changes).await;
+        }
         let yard = self.find(DEFAULT_RUN)?;
         let failed = |cause| RunError::Yard { run: DEFAULT_RUN.to_owned(), cause };
         yard.run(Command::Configure { changes: changes.clone(), start: None }).await.map_err(failed)?;

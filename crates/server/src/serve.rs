@@ -175,8 +175,10 @@ impl Handler {
             CompressAnswers::Always => true,
             CompressAnswers::Remote => !watch.is_loopback(),
         };
-        let has = |name| request.headers().contains_key(name);
-        let (packed, compress) = (has(header::CONTENT_ENCODING), compress && has(header::ACCEPT_ENCODING));
+        let (packed, compress) = {
+            let has = |name| request.headers().contains_key(name);
+            (has(header::CONTENT_ENCODING), compress && has(header::ACCEPT_ENCODING))
+        };
         // A layer costs time on every request, so each is put on only where it has something to do.
         let router = self.router.clone();
         let answered = match (packed, compress) {

@@ -9,7 +9,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use rollyard_store::yard::YardError;
+use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -188,14 +189,9 @@ impl Cluster {
                 if response.status() == StatusCode::UNAUTHORIZED {
                     return Tried::Answered(wrong_token(node).into_response());
                 }
-                let receipt = Receipt::take_from(response.headers_mut(), &asked.run);
-                response.extensions_mut().extend(receipt.into_iter().fold(
-                    axum::http::Extensions::new(),
-                    |mut extensions, receipt| {
-                        extensions.insert(receipt);
-                        extensions
-                    },
-                ));
+                if let Some(receipt) = Receipt::take_from(response.headers_mut(), &asked.run) {
+                    response.extensions_mut().insert(receipt);
+                }
                 let tried = judge(response);
                 let counter = match &tried {
                     Tried::Answered(_) => &self.forwards.answered,
@@ -231,7 +227,7 @@ impl Cluster {
         }
     }
 
-    fn outgoing(&self, headers: &HeaderMap) -> HeaderMap {
+    pub(super) fn outgoing(&self, headers: &HeaderMap) -> HeaderMap {
         let mut headers = headers.clone();
         strip(&mut headers);
         for name in &OF_THIS_NODE {
@@ -259,6 +255,17 @@ impl Cluster {
         let answer = request.send().await.map_err(unreachable)?;
         let status = answer.status();
         Ok((status, answer.bytes().await.map_err(unreachable)?))
+    }
+}
+
+impl Cluster {
+    /// Turns the knobs of a run that another node has.
+    pub(crate) async fn configure(&self, run: &str, changes: &Map<String, Value>) -> Result<(), RunError> {
+        let (path, body) = (format!("/api/runs/{run}"), Value::Object(changes.clone()).to_string());
+        let failed = |why| RunError::Yard { run: run.to_owned(), cause: YardError::State(why) };
+        let (status, said) = self.call(run, Method::PATCH, &path, body.into()).await.map_err(failed)?;
+        let said = || format!("its owner answers {status}: {}", String::from_utf8_lossy(&said));
+        if status.is_success() { Ok(()) } else { Err(failed(said())) }
     }
 }
 

@@ -129,7 +129,7 @@ impl Cluster {
             }
             Err(cause) => {
                 let now = Instant::now();
-                if matches!(cause, YardError::Moved { .. }) || matches!(&cause, YardError::Log(log) if log.is_fenced()) {
+                if matches!(cause, YardError::Moved { .. }) {
                     tracing::info!(%run, "another node was quicker to claim the run");
                     self.register().lost(run.as_str(), now);
                 } else {

@@ -45,11 +45,10 @@ pub(crate) struct Candidate<'a> {
     pub(crate) alive_for: Duration,
 }
 
-/// Who has a run, as far as this node has heard.
+/// Who has a run, as far as this node has heard. Where another has it, there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     Me,
-    Another,
     /// Nobody, for so long.
     Nobody(Duration),
 }
@@ -65,7 +64,6 @@ pub(crate) enum Duty {
 /// What `me` is to do about `run`. The candidates include `me`.
 pub(crate) fn duty(run: &str, me: &str, candidates: &[Candidate<'_>], held: Held, timing: &Timing) -> Duty {
     match held {
-        Held::Another => Duty::Nothing,
         Held::Me => match preferred(run, candidates) {
             Some(best) if best.node != me && best.alive_for >= timing.settled_after => Duty::HandOver,
             _ => Duty::Nothing,
@@ -164,6 +162,5 @@ mod tests {
             let candidates = NODES.map(|node| Candidate { node, alive_for });
             assert_eq!(duty("run", me, &candidates, Held::Me, &timing), expected, "{me} {alive_secs}");
         }
-        assert_eq!(duty("run", best, &alive(&NODES), Held::Another, &timing), Duty::Nothing);
     }
 }

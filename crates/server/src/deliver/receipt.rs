@@ -55,7 +55,7 @@ impl Receipt {
     pub(crate) fn hand_on(&mut self, headers: &mut HeaderMap) {
         let left = self.deadline.saturating_duration_since(Instant::now());
         headers.insert(LEASE, HeaderValue::from(self.lease.0));
-        headers.insert(LEASE_AUTO, HeaderValue::from(u8::from(self.auto)));
+        headers.insert(LEASE_AUTO, HeaderValue::from(u16::from(self.auto)));
         headers.insert(LEASE_MS, HeaderValue::from(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)));
         self.auto = false;
     }

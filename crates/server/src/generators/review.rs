@@ -88,7 +88,7 @@ impl Reviewer {
                         return;
                     }
                 }
-                Err(YardError::Closed) => return,
+                Err(YardError::Closed | YardError::Moved { .. }) => return,
                 Err(error) => self.wait(error.to_string()).await,
             }
         }

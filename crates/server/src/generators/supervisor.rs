@@ -90,8 +90,9 @@ impl Supervisor {
     /// Ends what runs, to be gone on with elsewhere. Returns when it has ended.
     pub(super) async fn dismiss(&self) {
         self.leaving.cancel();
+        let mut over = self.over.subscribe();
         // An error is a sender that is gone, and with it all that could run.
-        let _gone = self.over.subscribe().wait_for(|is_over| *is_over).await;
+        let _gone = over.wait_for(|is_over| *is_over).await;
     }
 
     pub(super) fn start(&self, work: Work) -> Started {
