@@ -50,7 +50,8 @@ impl Yard {
     fn settle(&self) {
         let is_settled = |node: &Node| {
             let answer = node.client().get("/api/nodes").1;
-            let alive = answer["nodes"].as_array().unwrap().iter().filter(|node| node["alive"] == true).count();
+            let alive =
+                answer["nodes"].as_array().unwrap().iter().filter(|node| node["alive"] == true).count();
             let owned = answer["runs"].as_array().unwrap().iter().all(|run| run["owner"].is_string());
             alive == self.nodes.len() && owned
         };
@@ -61,7 +62,8 @@ impl Yard {
         let mut owner = None;
         within(10.0, "the run has an owner", || {
             let answer = self.nodes[0].client().get("/api/nodes").1;
-            let placed = answer["runs"].as_array().unwrap().iter().find(|placed| placed["run"] == run).cloned();
+            let placed =
+                answer["runs"].as_array().unwrap().iter().find(|placed| placed["run"] == run).cloned();
             let name = placed.and_then(|placed| placed["owner"].as_str().map(str::to_owned));
             owner = name.and_then(|name| self.nodes.iter().position(|node| node.name == name));
             owner.is_some()

@@ -173,11 +173,21 @@ fn a_mistake_is_named_with_its_place() {
         ("", &[], &["--log", "nats://a", "--log-yard", "a b"], &["log_yard", "\"a b\"", "letters"]),
         ("", &[], &["--log", "nats://a", "--log-credentials", "none"], &["log_credentials", "\"none\""]),
         ("", &[], &["--log", "nats://a", "--log-max-bytes", "much"], &["log_max_bytes", "\"much\"", "bytes"]),
-        ("", &[], &["--log", "nats://a", "--blobs", "ftp://x"], &["blobs", "\"ftp://x\"", "s3://bucket/prefix"]),
+        (
+            "",
+            &[],
+            &["--log", "nats://a", "--blobs", "ftp://x"],
+            &["blobs", "\"ftp://x\"", "s3://bucket/prefix"],
+        ),
         ("", &[], &["--log", "nats://a", "--archive", "x"], &["archive and log", "rollyard ledger copy"]),
         ("", &[], &["--log", "nats://a", "--node", "a/b"], &["node = \"a/b\"", "letters"]),
         ("", &[], &["--log", "nats://a", "--advertise", "host"], &["advertise", "\"host\"", "http://"]),
-        ("", &[], &["--log", "nats://a", "--advertise", "http://0.0.0.0:1"], &["advertise", "0.0.0.0", "reach"]),
+        (
+            "",
+            &[],
+            &["--log", "nats://a", "--advertise", "http://0.0.0.0:1"],
+            &["advertise", "0.0.0.0", "reach"],
+        ),
         (
             "",
             &[],
