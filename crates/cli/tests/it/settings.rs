@@ -170,7 +170,7 @@ fn a_mistake_is_named_with_its_place() {
         ("", &[], &["--log", "nats://u:s3cret@a,x"], &["log = \"nats://a,x\""]),
         ("", &[], &["--log", "nats://a", "--log-replicas", "6"], &["log_replicas", "6", "from 1 to 5"]),
         ("", &[], &["--log", "nats://a", "--log-replicas", "0"], &["log_replicas", "from 1 to 5"]),
-        ("", &[], &["--log", "nats://a", "--log-yard", "a b"], &["log_yard", "\"a b\"", "letters"]),
+        ("", &[], &["--log", "nats://a", "--log-yard", "a_b"], &["log_yard", "\"a_b\"", "letters"]),
         ("", &[], &["--log", "nats://a", "--log-credentials", "none"], &["log_credentials", "\"none\""]),
         ("", &[], &["--log", "nats://a", "--log-max-bytes", "much"], &["log_max_bytes", "\"much\"", "bytes"]),
         (
