@@ -78,7 +78,7 @@ impl World {
         self.now += TICK;
         let now = self.now;
         let speaks = |node: &Node| !node.is_dead && node.silent_until.is_none_or(|until| now >= until);
-        if (now - self.start).as_millis() % 300 == 0 {
+        if (now - self.start).as_millis().is_multiple_of(300) {
             let beats: Vec<Beat> =
                 self.nodes.iter().filter(|node| speaks(node)).map(|node| node.register.beat(now)).collect();
             for node in self.nodes.iter_mut().filter(|node| speaks(node)) {
