@@ -159,7 +159,7 @@ fn a_mistake_is_named_with_its_place() {
         ("", &[], &["--listen", "8889"], &["listen", "\"8889\"", "127.0.0.1:8889", "--listen"]),
         ("", &[], &["--max-body-bytes", "0"], &["max_body_bytes", "above 0"]),
         ("", &[], &["--compress-answers", "maybe"], &["compress_answers", "\"maybe\"", "remote"]),
-        ("", &[], &["--token", "a b"], &["token", "without spaces", "--token"]),
+        ("", &[], &["--token", "s3 cret"], &["token", "without spaces", "--token"]),
         ("", &[], &["--token", ""], &["token", "--token"]),
         ("", &[], &["--token-file", "missing"], &["cannot read the token", "missing"]),
         ("", &[], &["--token", "a", "--token-file", "b"], &["both token and token_file", "flags"]),
@@ -204,7 +204,8 @@ fn a_mistake_is_named_with_its_place() {
         for part in parts {
             assert!(outcome.stderr.contains(part), "{part:?} is not in {:?}", outcome.stderr);
         }
-        assert!(!outcome.stderr.contains("a b"), "the token is told: {}", outcome.stderr);
+        let is_told = ["s3 cret", "s3cret"].iter().any(|secret| outcome.stderr.contains(secret));
+        assert!(!is_told, "the secret is told: {}", outcome.stderr);
     }
 }
 
