@@ -75,6 +75,9 @@ impl Opener {
         let mut tries = 0;
         let mut known: Option<Option<Claim>> = None;
         loop {
+            // Before the claims are read: whoever claims after this is noticed by the server.
+            let info = stream.get_info().await;
+            let info = info.map_err(|error| told::failed(doing, &self.names.stream, error))?;
             let last = last_claim(stream, &self.names).await?;
             let last_claim = last.as_ref().map(|(claim, _)| claim.clone());
             if let Some((claim, sequence)) = last
@@ -92,8 +95,6 @@ impl Opener {
                     |claim| fenced(&claim, &self.names),
                 ));
             }
-            let info = stream.get_info().await;
-            let info = info.map_err(|error| told::failed(doing, &self.names.stream, error))?;
             let epoch = last_claim.map_or(1, |claim| claim.epoch + 1);
             let claim = Claim { epoch, node: self.node.clone(), url: self.url.clone(), nonce };
             match self.try_claim(&claim, info.state.last_sequence).await {

@@ -30,6 +30,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Refusals of an owner that is still the owner before it opens the log anew.
+const MISFITS_MAX: usize = 3;
+
 /// Blobs that are put or deleted at the same time.
 const BLOBS_AT_ONCE: usize = 8;
 
@@ -73,6 +76,8 @@ struct Message {
 enum Unsent {
     /// It may be when it is sent again.
     Again(LogError),
+    /// Something else came before it.
+    Misfit(LogError),
     Never(LogError),
 }
 
@@ -128,6 +133,7 @@ impl Commit for Writer {
             blobs: self.blobs.clone(),
             segment,
             extent,
+            until: self.marks.last() + 1,
         };
         if extent.blobs == 0 {
             self.connection.run(again(self.patience(), async || purge.messages().await))?;
@@ -173,21 +179,27 @@ impl Writer {
     async fn append(&self, batch: &Batch) -> Result<(), LogError> {
         self.put_blobs(batch).await?;
         let until = Instant::now() + self.patience();
-        let mut careful = false;
+        let (mut careful, mut misfits) = (false, 0);
         loop {
             let sent = if careful { self.send_one_by_one(batch).await } else { self.send(batch).await };
             careful = true;
             match sent {
                 Ok(()) => return Ok(()),
                 Err(Unsent::Never(error)) => return Err(error),
-                Err(Unsent::Again(error)) => {
+                Err(Unsent::Again(error) | Unsent::Misfit(error)) if Instant::now() >= until => {
+                    return Err(error);
+                }
+                Err(again) => {
+                    misfits += usize::from(matches!(again, Unsent::Misfit(_)));
+                    let (Unsent::Again(error) | Unsent::Misfit(error) | Unsent::Never(error)) = again;
                     tracing::debug!(run = %self.names.run, "an append is sent again: {error}");
                     match self.check_owner().await {
                         Ok(()) => {}
                         Err(fenced @ LogError::Fenced { .. }) => return Err(fenced),
                         Err(unanswered) => tracing::debug!(run = %self.names.run, "{unanswered}"),
                     }
-                    if Instant::now() >= until {
+                    // The servers forgot what came last, or lost it. A new claim puts that right.
+                    if misfits >= MISFITS_MAX {
                         return Err(error);
                     }
                     tokio::time::sleep(PAUSE).await;
@@ -279,7 +291,7 @@ impl Writer {
             }
             // A message before it was lost on the way, or somebody else has appended.
             Response::Err { error } if NOT_NEXT.contains(&error.error_code()) => {
-                Err(Unsent::Again(told::failed(doing, stream, error)))
+                Err(Unsent::Misfit(told::failed(doing, stream, error)))
             }
             Response::Err { error } => match told::refused(doing, stream, error) {
                 full @ LogError::NoSpace { .. } => Err(Unsent::Never(full)),
@@ -321,11 +333,14 @@ struct Purge {
     blobs: BlobStore,
     segment: SegmentNo,
     extent: Extent,
+    /// Everything in the segment comes before this message. A purge that is late must not reach further.
+    until: u64,
 }
 
 impl Purge {
     async fn messages(&self) -> Result<(), LogError> {
-        let purged = self.stream.purge().filter(self.names.payloads(self.segment)).await;
+        let purge = self.stream.purge().filter(self.names.payloads(self.segment)).sequence(self.until);
+        let purged = purge.await;
         purged.map(drop).map_err(|error| told::failed("purge a segment", &self.names.stream, error))
     }
 
