@@ -1,7 +1,7 @@
 //! What a log promises, whoever keeps it.
 //!
-//! The embedded log keeps these promises with files, [`memory`](super::memory) without any, and a
-//! JetStream log would keep them with a stream. One conformance suite runs against all of them.
+//! The embedded log keeps these promises with files, [`memory`](super::memory) without any, and
+//! [`jetstream`](super::jetstream) with a stream. One conformance suite runs against all of them.
 //!
 //! Sequence numbers are *predicted* by the sequencer and *enforced* by the writer: `stage` gives the
 //! n-th record the number n, and `commit` refuses a batch that does not begin right after the last
@@ -146,6 +146,13 @@ pub trait Commit: Send {
     /// [`LogError::OutOfOrder`]. After a failure every later commit fails with the same error: the owner
     /// opens the log again and replays, unless [`LogError::is_poison`] says that only a new process may.
     fn commit(&mut self, batch: Self::Batch) -> Result<(), LogError>;
+
+    /// Makes sure that this is still the owner's end: what it answers without writing must not be of the past.
+    ///
+    /// Where a lock keeps others out there is nothing to ask.
+    fn confirm(&mut self) -> Result<(), LogError> {
+        Ok(())
+    }
 
     /// The last committed record; 0 when there is none.
     fn committed_seq(&self) -> u64;

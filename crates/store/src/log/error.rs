@@ -39,6 +39,18 @@ pub enum LogError {
     #[error("a batch begins at record {found}, but the log continues with {expected}")]
     OutOfOrder { expected: u64, found: u64 },
 
+    /// The servers of a stream cannot be used at all, or not like this.
+    #[error("the NATS servers {servers} cannot be used: {cause}")]
+    Server { servers: String, cause: String },
+
+    /// The servers did not do it. Whether they will is seen by trying again.
+    #[error("cannot {doing}: {cause}: stream {stream}")]
+    Stream { doing: &'static str, cause: String, stream: String },
+
+    /// Somebody else owns the log from here on; nothing of ours fits any more.
+    #[error("{node} at {url} has taken the run over (epoch {epoch}): stream {stream}")]
+    Fenced { epoch: u64, node: String, url: String, stream: String },
+
     #[error("segment {segment} was released after record {after_seq}, but only {committed_seq} is committed")]
     ReleasedEarly { segment: SegmentNo, after_seq: u64, committed_seq: u64 },
 }
@@ -48,6 +60,12 @@ impl LogError {
     #[must_use]
     pub fn is_poison(&self) -> bool {
         matches!(self, Self::Sync { .. })
+    }
+
+    /// Whether another process owns the log now.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        matches!(self, Self::Fenced { .. })
     }
 
     pub(super) fn io(doing: &'static str, path: &Path, cause: io::Error) -> Self {

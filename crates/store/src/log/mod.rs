@@ -24,7 +24,7 @@
 //!
 //! [`contract`] says what any log promises, method by method. The embedded log keeps the promise with
 //! files: [`format`](mod@format) explains them, [`Stager`] and [`Writer`] make them, [`segment`] judges them after a
-//! crash, [`open`] puts it together. [`memory`] is the same log without files, for tests. [`Archive`]
+//! crash, [`open`] puts it together. [`jetstream`] keeps it with a stream of NATS, for a yard of many machines. [`memory`] is the same log without files, for tests. [`Archive`]
 //! reads a log that somebody else is writing. [`disk`] is the seam where tests break the disk.
 
 pub mod contract;
@@ -50,6 +50,7 @@ mod open;
 mod reader;
 mod replay;
 
+pub mod jetstream;
 pub mod memory;
 
 pub use archive::{Archive, Visited};

@@ -1,0 +1,16 @@
+//! Who owns a run, as written in its stream.
+
+use serde::{Deserialize, Serialize};
+
+/// A claim: from this message on, only its maker's messages fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// One more than the claim before.
+    pub epoch: u64,
+    /// The name of the node.
+    pub node: String,
+    /// Where it answers.
+    pub url: String,
+    /// Tells two claims of one node apart whose answer was lost.
+    pub nonce: u64,
+}

@@ -1,0 +1,159 @@
+//! Reads a stream from some message on, and puts batches together.
+
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::stream::Stream;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use rollyard_core::ids::RunName;
+
+use super::super::contract::Entry;
+use super::super::error::{LogError, ReplayError};
+use super::blobs::BlobStore;
+use super::connection::{Connection, last_message};
+use super::message::{BadMessage, Piece, entries};
+use super::names::Names;
+use super::reader::Reader;
+use super::segments::Segments;
+use super::settings::Blobs;
+use super::told;
+
+/// Calls `visit` with every message of a subject from `from` to the newest there is now.
+pub(super) async fn follow(
+    stream: &Stream,
+    names: &Names,
+    subject: &str,
+    from: u64,
+    visit: &mut (dyn FnMut(u64, &Bytes) -> Result<(), LogError> + Send),
+) -> Result<(), LogError> {
+    visit_messages(stream, names, subject, from, |sequence, bytes| visit(sequence, bytes)).await
+}
+
+pub(super) async fn visit_messages<E: From<LogError>>(
+    stream: &Stream,
+    names: &Names,
+    subject: &str,
+    from: u64,
+    mut visit: impl FnMut(u64, &Bytes) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(last) = last_message(stream, names, subject).await? else { return Ok(()) };
+    if last.sequence < from {
+        return Ok(());
+    }
+    let failed = |error: &dyn std::fmt::Display| told::failed("read it", &names.stream, error);
+    let config = pull::OrderedConfig {
+        filter_subject: subject.to_owned(),
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from.max(1) },
+        ..pull::OrderedConfig::default()
+    };
+    let consumer = stream.create_consumer(config).await.map_err(|error| failed(&error))?;
+    let mut messages = consumer.messages().await.map_err(|error| failed(&error))?;
+    while let Some(message) = messages.next().await {
+        let message = message.map_err(|error| failed(&error))?;
+        let sequence = message.info().map_err(|error| failed(&error))?.stream_sequence;
+        visit(sequence, &message.payload)?;
+        if sequence >= last.sequence {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Visits every record from `from_seq` on, reading messages from `from` on, which must begin a batch.
+pub(super) async fn replay<E>(
+    stream: &Stream,
+    names: &Names,
+    from: u64,
+    from_seq: u64,
+    mut progress: impl FnMut(u64, u64),
+    mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+) -> Result<u64, ReplayError<E>> {
+    let history = names.history();
+    let newest = last_message(stream, names, &history).await?.map_or(0, |message| message.sequence);
+    let total = (newest + 1).saturating_sub(from.max(1));
+    let mut batch = Gathered::default();
+    let mut next_seq = None;
+    visit_messages(stream, names, &history, from, |sequence, bytes| {
+        let bad = |bad| ReplayError::Log(told::bad(&names.stream, sequence, bad));
+        let Some(first_seq) = batch.add(Piece::decode(bytes).map_err(bad)?).map_err(bad)? else {
+            return Ok(());
+        };
+        if next_seq.is_some_and(|next_seq| next_seq != first_seq)
+            || first_seq > from_seq.max(1) && next_seq.is_none()
+        {
+            return Err(bad(BadMessage::Damaged("records are missing before it")));
+        }
+        let found = entries(&batch.bytes).map_err(bad)?;
+        next_seq = Some(first_seq + found.len() as u64);
+        for (seq, entry) in (first_seq..).zip(found).filter(|(seq, _)| *seq >= from_seq) {
+            let entry = Entry { seq, place: entry.place, payload_len: entry.payload_len, body: entry.body };
+            visit(entry).map_err(ReplayError::Visit)?;
+        }
+        progress((sequence + 1).saturating_sub(from.max(1)).min(total), total);
+        Ok(())
+    })
+    .await?;
+    Ok(next_seq.unwrap_or(from_seq.max(1)) - 1)
+}
+
+/// The pieces of a batch so far.
+#[derive(Debug, Default)]
+struct Gathered {
+    first_seq: u64,
+    epoch: u64,
+    pieces: u32,
+    bytes: Vec<u8>,
+}
+
+impl Gathered {
+    /// Takes a piece in; gives the number of the batch's first record when it is whole.
+    fn add(&mut self, piece: Piece) -> Result<Option<u64>, BadMessage> {
+        // A batch that was begun by an owner who did not finish it is passed over.
+        if piece.piece == 0 {
+            (self.first_seq, self.epoch, self.pieces) = (piece.first_seq, piece.epoch, 0);
+            self.bytes.clear();
+        }
+        if (self.first_seq, self.epoch, self.pieces) != (piece.first_seq, piece.epoch, piece.piece) {
+            return Err(BadMessage::Damaged("a part of a batch is missing before it"));
+        }
+        self.pieces += 1;
+        self.bytes.extend_from_slice(&piece.bytes);
+        Ok(piece.last.then_some(piece.first_seq))
+    }
+}
+
+/// A run's history, read without owning it.
+#[derive(Debug)]
+pub struct Followed {
+    /// Reads the payloads of the records seen.
+    pub reader: Reader,
+    /// The last record seen; 0 when there is none.
+    pub last_seq: u64,
+}
+
+impl Connection {
+    /// Visits every record of a run from the first on, claiming nothing. Nothing if the run has no stream.
+    pub fn visit<E>(
+        &self,
+        run: &RunName,
+        visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<Option<Followed>, ReplayError<E>> {
+        let names = self.names(run);
+        self.run(async {
+            let Some(stream) = self.find(&names).await? else { return Ok(None) };
+            let last_seq = replay(&stream, &names, 1, 1, |_, _| {}, visit).await?;
+            // Afterwards, so that the segments of everything seen are known.
+            let segments = Segments::find(&stream, &names).await?;
+            let blobs = self.blobs(&names).await?;
+            let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments);
+            Ok(Some(Followed { reader, last_seq }))
+        })
+    }
+
+    /// Where a run's large payloads are.
+    pub(super) async fn blobs(&self, names: &Names) -> Result<BlobStore, LogError> {
+        match &self.settings().blobs {
+            Blobs::JetStream => self.bucket(names).await,
+            Blobs::Bucket(url) => BlobStore::bucket(url, &names.stream),
+        }
+    }
+}

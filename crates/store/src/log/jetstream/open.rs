@@ -1,0 +1,247 @@
+//! Claims a run and opens its log.
+
+use async_nats::header::NATS_EXPECTED_LAST_SEQUENCE;
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::publish::PublishAck;
+use async_nats::jetstream::response::Response;
+use async_nats::jetstream::stream::Stream;
+use async_nats::{HeaderMap, Request};
+use rollyard_core::run_config::Durability;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::super::contract::{Entry, Log, Parts, SegmentNo, Snapshot};
+use super::super::error::{LogError, ReplayError};
+use super::super::live::Liveness;
+use super::blobs::BlobStore;
+use super::claim::Claim;
+use super::connection::{Connection, again, last_claim, last_message};
+use super::history;
+use super::message::Piece;
+use super::names::Names;
+use super::reader::Reader;
+use super::segments::Segments;
+use super::snapshots::{self, Marks, Snapshots};
+use super::stager::{Batch, Limits, Stager};
+use super::told;
+use super::writer::{Writer, fenced};
+
+/// An owner that has appended between every two tries is alive, and keeps its run.
+const CLAIM_TRIES: usize = 5;
+
+/// Room that a bundle's table takes beside one payload.
+const BUNDLE_ROOM: usize = 256;
+
+/// Claims a run for a node, and opens its log: the first time whoever owned it, later only if nobody else has
+/// claimed it since.
+#[derive(Debug)]
+pub struct Opener {
+    connection: Connection,
+    names: Names,
+    node: String,
+    url: String,
+    claimed: Mutex<Option<Claim>>,
+}
+
+impl Opener {
+    pub(super) fn new(connection: Connection, names: Names, node: String, url: String) -> Self {
+        Self { connection, names, node, url, claimed: Mutex::default() }
+    }
+
+    pub fn open(&self) -> Result<JetStreamLog, LogError> {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stream, claim, sequence) = self.connection.run(async {
+            let stream = self.connection.find_or_make(&self.names).await?;
+            let (claim, sequence) = self.claim(&stream, claimed.as_ref()).await?;
+            Ok::<_, LogError>((stream, claim, sequence))
+        })?;
+        *claimed = Some(claim.clone());
+        tracing::debug!(run = %self.names.run, epoch = claim.epoch, "claimed");
+        let patience = self.connection.settings().patience;
+        self.connection.run(again(patience, async || self.read(&stream, &claim, sequence).await))
+    }
+
+    /// The epoch of the last claim that this made.
+    pub fn epoch(&self) -> Option<u64> {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|claim| claim.epoch)
+    }
+
+    /// Appends a claim right after what is there; gives it, and its sequence.
+    async fn claim(&self, stream: &Stream, mine: Option<&Claim>) -> Result<(Claim, u64), LogError> {
+        let doing = "claim the run";
+        let until = Instant::now() + self.connection.settings().patience;
+        let nonce = RandomState::new().hash_one(Instant::now());
+        let mut tries = 0;
+        let mut known: Option<Option<Claim>> = None;
+        loop {
+            let last = last_claim(stream, &self.names).await?;
+            let last_claim = last.as_ref().map(|(claim, _)| claim.clone());
+            if let Some((claim, sequence)) = last
+                && claim.nonce == nonce
+                && claim.node == self.node
+            {
+                // It was stored, and the answer was lost.
+                return Ok((claim, sequence));
+            }
+            let owner_before =
+                known.get_or_insert_with(|| mine.map_or(last_claim.clone(), |mine| Some(mine.clone())));
+            if *owner_before != last_claim {
+                return Err(last_claim.map_or_else(
+                    || told::failed(doing, &self.names.stream, "the claims in it are gone"),
+                    |claim| fenced(&claim, &self.names),
+                ));
+            }
+            let info = stream.get_info().await;
+            let info = info.map_err(|error| told::failed(doing, &self.names.stream, error))?;
+            let epoch = last_claim.map_or(1, |claim| claim.epoch + 1);
+            let claim = Claim { epoch, node: self.node.clone(), url: self.url.clone(), nonce };
+            match self.try_claim(&claim, info.state.last_sequence).await {
+                Ok(sequence) => return Ok((claim, sequence)),
+                Err((error, conflict)) => {
+                    tries += usize::from(conflict);
+                    if tries >= CLAIM_TRIES || Instant::now() >= until {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// On failure says whether somebody else was faster.
+    async fn try_claim(&self, claim: &Claim, after: u64) -> Result<u64, (LogError, bool)> {
+        let failed =
+            |error: &dyn std::fmt::Display| (told::failed("claim the run", &self.names.stream, error), false);
+        let mut headers = HeaderMap::new();
+        headers.insert(NATS_EXPECTED_LAST_SEQUENCE, after.to_string().as_str());
+        let bytes = serde_json::to_vec(claim).map_err(|error| failed(&error))?;
+        let request = Request::new().headers(headers).payload(bytes.into());
+        let answer = self.connection.client().send_request(self.names.claims(), request).await;
+        let answer = answer.map_err(|error| failed(&error))?;
+        match serde_json::from_slice(&answer.payload).map_err(|error| failed(&error))? {
+            Response::<PublishAck>::Ok(ack) => Ok(ack.sequence),
+            Response::Err { error } => {
+                let conflict = error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE;
+                Err((told::refused("claim the run", &self.names.stream, &error), conflict))
+            }
+        }
+    }
+
+    /// Finds out what is in the log that ends with the claim.
+    async fn read(&self, stream: &Stream, claim: &Claim, sequence: u64) -> Result<JetStreamLog, LogError> {
+        let (connection, names) = (&self.connection, &self.names);
+        let newest = match last_message(stream, names, &names.history()).await? {
+            Some(message) => {
+                let piece = Piece::decode(&message.payload);
+                Some(piece.map_err(|bad| told::bad(&names.stream, message.sequence, bad))?)
+            }
+            None => None,
+        };
+        let committed_seq = newest.map_or(0, |piece| piece.committed_seq());
+        let segments = Segments::find(stream, names).await?;
+        let bucket = connection.bucket(names).await?;
+        let (snapshot, next) = snapshots::newest(&bucket, names, committed_seq).await?;
+        let replay_from = snapshot.as_ref().map_or((0, 0), |found| (found.snapshot.seq, found.sequence));
+        Ok(JetStreamLog {
+            connection: connection.clone(),
+            names: names.clone(),
+            stream: stream.clone(),
+            blobs: connection.blobs(names).await?,
+            bucket,
+            claim: claim.clone(),
+            committed_seq,
+            claimed_at: sequence,
+            segments,
+            snapshot: snapshot.map(|found| found.snapshot),
+            replay_from,
+            next_slot: next,
+        })
+    }
+}
+
+/// A log on JetStream right after opening: replay it, tell the stager what is live, then use its parts.
+#[derive(Debug)]
+pub struct JetStreamLog {
+    connection: Connection,
+    names: Names,
+    stream: Stream,
+    blobs: BlobStore,
+    bucket: BlobStore,
+    claim: Claim,
+    committed_seq: u64,
+    /// The sequence of the claim, and so of the last message.
+    claimed_at: u64,
+    segments: Segments,
+    snapshot: Option<Snapshot>,
+    /// Up to this record the snapshot knows everything, and this message comes before what it does not.
+    replay_from: (u64, u64),
+    next_slot: usize,
+}
+
+impl JetStreamLog {
+    pub fn claim(&self) -> &Claim {
+        &self.claim
+    }
+}
+
+impl Log for JetStreamLog {
+    type Batch = Batch;
+    type Stager = Stager;
+    type Writer = Writer;
+    type Reader = Reader;
+    type Snapshots = Snapshots;
+
+    fn take_snapshot(&mut self) -> Option<Snapshot> {
+        self.snapshot.take()
+    }
+
+    fn replay<E>(
+        &self,
+        from_seq: u64,
+        progress: impl FnMut(u64, u64),
+        visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<(), ReplayError<E>> {
+        let (known_seq, sequence) = self.replay_from;
+        let from = if from_seq > known_seq { sequence + 1 } else { 1 };
+        let replayed = history::replay(&self.stream, &self.names, from, from_seq, progress, visit);
+        self.connection.run(replayed).map(drop)
+    }
+
+    /// The servers decide when they sync.
+    fn set_durability(&mut self, _durability: Durability) {}
+
+    fn into_parts(self) -> Parts<Self> {
+        let Self { connection, names, stream, blobs, bucket, claim, committed_seq, segments, .. } = self;
+        let message_max = connection.message_max();
+        let settings = connection.settings();
+        let limits = Limits {
+            message_max,
+            inline_max: settings.inline_max.min(message_max - BUNDLE_ROOM),
+            segment_bytes: settings.segment_bytes,
+        };
+        let found = segments.all();
+        let segment = found.last().map_or(SegmentNo(1), |(segment, _)| segment.next());
+        let live = Liveness::of_found(found.into_iter().map(|(segment, extent)| (segment, extent.bytes)));
+        let stager = Stager::new(limits, claim.epoch, segment, committed_seq + 1, self.claimed_at + 1, live);
+        let reader =
+            Reader::new(connection.clone(), names.clone(), stream.clone(), blobs.clone(), segments.clone());
+        let marks = Marks::new(committed_seq, self.claimed_at);
+        let next = Arc::new(Mutex::new(self.next_slot));
+        let snapshots = Snapshots { connection: connection.clone(), bucket, marks: marks.clone(), next };
+        let writer = Writer {
+            connection,
+            names,
+            stream,
+            blobs,
+            claim,
+            segments,
+            reader: reader.clone(),
+            marks,
+            committed_seq,
+            failed: None,
+            sure: Instant::now(),
+            deleting: Vec::new(),
+        };
+        Parts { stager, writer, reader, snapshots }
+    }
+}

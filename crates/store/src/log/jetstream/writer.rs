@@ -1,0 +1,291 @@
+//! Sends batches and purges what is not needed any more.
+
+use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_MESSAGE_ID};
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::publish::PublishAck;
+use async_nats::jetstream::response::Response;
+use async_nats::jetstream::stream::Stream;
+use async_nats::{HeaderMap, Request};
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+use super::super::contract::{Commit, Release, SegmentNo};
+use super::super::error::LogError;
+use super::blobs::BlobStore;
+use super::claim::Claim;
+use super::connection::{Connection, again, last_claim};
+use super::history;
+use super::message::blobs_of;
+use super::names::Names;
+use super::reader::Reader;
+use super::segments::{Extent, Segments};
+use super::snapshots::Marks;
+use super::stager::Batch;
+use super::told;
+
+/// An append that was not answered by then is sent again.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Blobs that are put or deleted at the same time.
+const BLOBS_AT_ONCE: usize = 8;
+
+/// Who has heard from the stream this lately is still its owner: nobody takes a run over that fast.
+const SURE_FOR: Duration = Duration::from_millis(500);
+
+/// The sync thread's end of a log on JetStream.
+#[derive(Debug)]
+pub struct Writer {
+    pub(super) connection: Connection,
+    pub(super) names: Names,
+    pub(super) stream: Stream,
+    pub(super) blobs: BlobStore,
+    pub(super) claim: Claim,
+    pub(super) segments: Segments,
+    pub(super) reader: Reader,
+    pub(super) marks: Marks,
+    pub(super) committed_seq: u64,
+    pub(super) failed: Option<LogError>,
+    /// When the stream last showed that it is ours.
+    pub(super) sure: Instant,
+    /// Segments with blobs, which take long to delete.
+    pub(super) deleting: Vec<JoinHandle<()>>,
+}
+
+/// Why a batch was not stored.
+enum Unsent {
+    /// It may be when it is sent again.
+    Again(LogError),
+    Never(LogError),
+}
+
+impl Commit for Writer {
+    type Batch = Batch;
+
+    fn commit(&mut self, batch: Batch) -> Result<(), LogError> {
+        self.check()?;
+        let expected = self.committed_seq + 1;
+        if batch.first_seq != expected {
+            return Err(LogError::OutOfOrder { expected, found: batch.first_seq });
+        }
+        let appended = self.connection.run(self.append(&batch));
+        self.remember(appended)?;
+        self.sure = Instant::now();
+        self.committed_seq += u64::from(batch.count);
+        self.marks.note(self.committed_seq, batch.last_sequence());
+        for (sequence, bundle) in (batch.first_sequence..).zip(batch.bundles) {
+            self.segments.set(batch.segment, bundle.extent);
+            self.reader.keep(sequence, bundle.bytes);
+        }
+        Ok(())
+    }
+
+    fn confirm(&mut self) -> Result<(), LogError> {
+        self.check()?;
+        if self.sure.elapsed() < SURE_FOR {
+            return Ok(());
+        }
+        let asked = Instant::now();
+        let confirmed = self.connection.run(again(self.patience(), async || self.check_owner().await));
+        self.remember(confirmed)?;
+        self.sure = asked;
+        Ok(())
+    }
+
+    fn committed_seq(&self) -> u64 {
+        self.committed_seq
+    }
+
+    fn release(&mut self, release: Release) -> Result<u64, LogError> {
+        self.check()?;
+        let Release { segment, after_seq } = release;
+        let committed_seq = self.committed_seq;
+        if after_seq > committed_seq {
+            return Err(LogError::ReleasedEarly { segment, after_seq, committed_seq });
+        }
+        let Some(extent) = self.segments.get(segment) else { return Ok(0) };
+        self.segments.remove(segment);
+        let purge = Purge {
+            stream: self.stream.clone(),
+            names: self.names.clone(),
+            blobs: self.blobs.clone(),
+            segment,
+            extent,
+        };
+        if extent.blobs == 0 {
+            self.connection.run(again(self.patience(), async || purge.messages().await))?;
+        } else {
+            // The batches that follow need not wait for it. What a crash leaves is released after the next start.
+            self.deleting.retain(|task| !task.is_finished());
+            self.deleting.push(self.connection.handle().spawn(async move {
+                if let Err(error) = purge.everything().await {
+                    tracing::warn!(run = %purge.names.run, %segment, "releasing payloads: {error}");
+                }
+            }));
+        }
+        Ok(extent.bytes)
+    }
+
+    fn close(mut self) -> Result<(), LogError> {
+        let deleting = std::mem::take(&mut self.deleting);
+        let patience = self.patience();
+        self.connection.run(async {
+            let all = futures_util::future::join_all(deleting);
+            let _left_for_the_next_start = tokio::time::timeout(patience, all).await;
+        });
+        self.check()
+    }
+}
+
+impl Writer {
+    fn patience(&self) -> Duration {
+        self.connection.settings().patience
+    }
+
+    fn check(&self) -> Result<(), LogError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn remember<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
+        if let Err(error) = &result {
+            self.failed = Some(error.clone());
+        }
+        result
+    }
+
+    async fn append(&self, batch: &Batch) -> Result<(), LogError> {
+        self.put_blobs(batch).await?;
+        let until = Instant::now() + self.patience();
+        loop {
+            match self.send(batch).await {
+                Ok(()) => return Ok(()),
+                Err(Unsent::Never(error)) => return Err(error),
+                Err(Unsent::Again(error)) => {
+                    tracing::debug!(run = %self.names.run, "an append is sent again: {error}");
+                    match self.check_owner().await {
+                        Ok(()) => {}
+                        Err(fenced @ LogError::Fenced { .. }) => return Err(fenced),
+                        Err(unanswered) => tracing::debug!(run = %self.names.run, "{unanswered}"),
+                    }
+                    if Instant::now() >= until {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn put_blobs(&self, batch: &Batch) -> Result<(), LogError> {
+        let put = |(name, bytes): &(String, Bytes)| {
+            let (name, bytes) = (name.clone(), bytes.clone());
+            again(self.patience(), async move || self.blobs.put(&name, bytes.clone()).await)
+        };
+        // Collected first: the futures are the same whether they are made now or later.
+        let puts: Vec<_> = batch.blobs.iter().map(put).collect();
+        stream::iter(puts).buffer_unordered(BLOBS_AT_ONCE).try_collect().await
+    }
+
+    /// Sends everything, and waits for what becomes of the last message: it is stored only if all are.
+    async fn send(&self, batch: &Batch) -> Result<(), Unsent> {
+        let doing = "append a batch";
+        let client = self.connection.client();
+        let unsent =
+            |error: &dyn std::fmt::Display| Unsent::Again(told::failed(doing, &self.names.stream, error));
+        let payloads = self.names.payloads(batch.segment);
+        let history = self.names.history();
+        let bundles = batch.bundles.iter().map(|bundle| (&payloads, Some(bundle.extent), &bundle.bytes));
+        let pieces = batch.pieces.iter().map(|piece| (&history, None, piece));
+        let last = batch.last_sequence();
+        for (sequence, (subject, extent, bytes)) in (batch.first_sequence..).zip(bundles.chain(pieces)) {
+            let headers = self.headers(sequence, extent);
+            if sequence < last {
+                let sent = client.publish_with_headers(subject.clone(), headers, bytes.clone()).await;
+                sent.map_err(|error| unsent(&error))?;
+                continue;
+            }
+            let request = Request::new().headers(headers).payload(bytes.clone()).timeout(Some(ANSWER_WITHIN));
+            let answer =
+                client.send_request(subject.clone(), request).await.map_err(|error| unsent(&error))?;
+            let answer: Response<PublishAck> =
+                serde_json::from_slice(&answer.payload).map_err(|error| unsent(&error))?;
+            return self.judge(&answer, last);
+        }
+        Ok(())
+    }
+
+    fn judge(&self, answer: &Response<PublishAck>, expected: u64) -> Result<(), Unsent> {
+        let (doing, stream) = ("append a batch", &self.names.stream);
+        match answer {
+            Response::Ok(ack) if ack.sequence == expected => Ok(()),
+            Response::Ok(ack) => {
+                let what = format!("it was stored as message {}, and {expected} was meant", ack.sequence);
+                Err(Unsent::Never(told::failed(doing, stream, what)))
+            }
+            // A message before it was lost on the way, or somebody else has appended.
+            Response::Err { error } if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => {
+                Err(Unsent::Again(told::failed(doing, stream, error)))
+            }
+            Response::Err { error } => match told::refused(doing, stream, error) {
+                full @ LogError::NoSpace { .. } => Err(Unsent::Never(full)),
+                other => Err(Unsent::Again(other)),
+            },
+        }
+    }
+
+    fn headers(&self, sequence: u64, extent: Option<Extent>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(NATS_EXPECTED_LAST_SEQUENCE, (sequence - 1).to_string().as_str());
+        headers.insert(NATS_MESSAGE_ID, format!("{}.{sequence}", self.claim.epoch).as_str());
+        if let Some(extent) = extent {
+            extent.put(&mut headers);
+        }
+        headers
+    }
+
+    /// Refuses if the newest claim is not ours.
+    async fn check_owner(&self) -> Result<(), LogError> {
+        match last_claim(&self.stream, &self.names).await? {
+            Some((claim, _)) if claim != self.claim => Err(fenced(&claim, &self.names)),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) fn fenced(by: &Claim, names: &Names) -> LogError {
+    let Claim { epoch, node, url, .. } = by.clone();
+    LogError::Fenced { epoch, node, url, stream: names.stream.clone() }
+}
+
+/// A segment on its way out.
+struct Purge {
+    stream: Stream,
+    names: Names,
+    blobs: BlobStore,
+    segment: SegmentNo,
+    extent: Extent,
+}
+
+impl Purge {
+    async fn messages(&self) -> Result<(), LogError> {
+        let purged = self.stream.purge().filter(self.names.payloads(self.segment)).await;
+        purged.map(drop).map_err(|error| told::failed("purge a segment", &self.names.stream, error))
+    }
+
+    /// Blobs go first: the messages say which they are.
+    async fn everything(&self) -> Result<(), LogError> {
+        let subject = self.names.payloads(self.segment);
+        let mut blobs = Vec::new();
+        history::follow(&self.stream, &self.names, &subject, self.extent.base, &mut |sequence, bytes| {
+            blobs.extend(blobs_of(bytes).map_err(|bad| told::bad(&self.names.stream, sequence, bad))?);
+            Ok(())
+        })
+        .await?;
+        let deletes: Vec<_> = blobs.iter().map(|name| self.blobs.delete(name)).collect();
+        stream::iter(deletes).buffer_unordered(BLOBS_AT_ONCE).try_collect::<()>().await?;
+        self.messages().await
+    }
+}
