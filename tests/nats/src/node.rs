@@ -90,6 +90,11 @@ impl Node {
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
+    /// The folder that it was told to keep its data in.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
     /// What it has written to its log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()

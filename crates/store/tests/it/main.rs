@@ -11,6 +11,7 @@ mod fates;
 mod faults;
 mod faulty;
 mod fixture;
+mod jetstream_faults;
 mod model;
 mod places;
 mod places_s3;
