@@ -187,6 +187,30 @@ fn nats_server_that_is_cut_off_from_the_others_is_done_without() {
     });
 }
 
+/// The owner and the server that leads its stream, alone together: for some seconds each of them thinks that nothing
+/// has changed, while the others go on without them.
+#[test]
+fn owner_on_the_side_of_the_minority_is_replaced() {
+    survives(|yard, workload, _| {
+        let (owner, leader) = (workload.await_owner(&yard.nodes), yard.leader());
+        workload.history().during("owner and NATS server cut off together", || {
+            for (no, links) in yard.links.iter().enumerate() {
+                for (server, proxy) in links.proxies().iter().enumerate() {
+                    if (server == leader) != (no == owner) {
+                        proxy.cut();
+                    }
+                }
+            }
+            workload.await_writes(20, OWNER_AGAIN);
+            yard.nats.freeze_out(leader);
+            workload.await_writes(60, LEADER_AGAIN);
+            yard.nats.heal();
+            yard.links.iter().for_each(Links::heal);
+            yard.nats.await_healthy().unwrap();
+        });
+    });
+}
+
 /// Without a majority nothing can be promised, and nothing is.
 #[test]
 fn nothing_is_answered_without_a_majority_and_nothing_lost() {
