@@ -177,6 +177,7 @@ impl From<YardError> for ApiError {
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", message)
             }
             YardError::Log(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "log_failed", message),
+            YardError::Moved { .. } => Self::new(StatusCode::SERVICE_UNAVAILABLE, "owner_moved", message),
             YardError::State(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "state_lost", message),
             YardError::Closed => Self::new(StatusCode::SERVICE_UNAVAILABLE, "closing", message),
         }

@@ -94,7 +94,7 @@ fn scheme(place: &str) -> Option<(&str, &str)> {
 }
 
 /// Undoes percent-encoding. Nothing if what comes out is not text.
-pub(super) fn decode(text: &str) -> Option<String> {
+pub(crate) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {

@@ -70,11 +70,23 @@ pub enum YardError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("the log cannot be written, nothing of this was kept: {0}")]
-    Log(#[from] LogError),
+    Log(LogError),
+    /// Ask again: another node answers for the run now.
+    #[error("{node} at {url} owns the run since epoch {epoch}; ask there, or again here")]
+    Moved { node: String, url: String, epoch: u64 },
     #[error("the run's state cannot be made from its log: {0}")]
     State(String),
     #[error(transparent)]
     TooLarge(#[from] StageError),
     #[error("the run is closed")]
     Closed,
+}
+
+impl From<LogError> for YardError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Fenced { epoch, node, url, .. } => Self::Moved { node, url, epoch },
+            error => Self::Log(error),
+        }
+    }
 }

@@ -36,8 +36,12 @@ pub(super) struct Committer<W: Commit, S: KeepSnapshots> {
 
 impl<W: Commit, S: KeepSnapshots> Committer<W, S> {
     pub(super) fn commit(&mut self, work: Work<W::Batch>) -> Result<(), LogError> {
-        let outcome = work.batch.map_or(Ok(()), |batch| self.writer.commit(batch));
-        let failed = outcome.as_ref().err().map(|error| YardError::Log(error.clone()));
+        let outcome = match work.batch {
+            Some(batch) => self.writer.commit(batch),
+            None if work.answers.is_empty() => Ok(()),
+            None => self.writer.confirm(),
+        };
+        let failed = outcome.as_ref().err().map(|error| YardError::from(error.clone()));
         for answer in work.answers {
             answer(failed.clone());
         }

@@ -29,7 +29,7 @@ use bytes::Bytes;
 use rollyard_core::ids::{LeaseNo, Place, RunName};
 use rollyard_core::ledger::{Command, Draw, Event, LeaseTerms, Ledger, Want};
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::{broadcast, oneshot, watch};
@@ -49,6 +49,7 @@ struct Inner {
     payload: PayloadFn,
     outlets: Outlets,
     sequencer: Mutex<Option<JoinHandle<()>>>,
+    ended: Arc<OnceLock<YardError>>,
 }
 
 type PayloadFn = Box<dyn Fn(Place) -> Result<Bytes, ReadError> + Send + Sync>;
@@ -114,9 +115,10 @@ impl Yard {
         payload: PayloadFn,
         outlets: Outlets,
         sequencer: JoinHandle<()>,
+        ended: Arc<OnceLock<YardError>>,
     ) -> Self {
         let sequencer = Mutex::new(Some(sequencer));
-        Self { inner: Arc::new(Inner { run, requests, payload, outlets, sequencer }) }
+        Self { inner: Arc::new(Inner { run, requests, payload, outlets, sequencer, ended }) }
     }
 
     pub fn run_name(&self) -> &RunName {
@@ -199,6 +201,11 @@ impl Yard {
         self.inner.outlets.posed.subscribe()
     }
 
+    /// Whether the run has been closed, or has another owner: nothing can be asked here any more.
+    pub fn is_over(&self) -> bool {
+        self.inner.requests.is_disconnected()
+    }
+
     /// Finishes what was asked, takes a snapshot and closes the log. Waits for it.
     pub fn close(&self) {
         self.inner.close();
@@ -209,12 +216,16 @@ impl Yard {
         make: impl FnOnce(oneshot::Sender<Result<T, YardError>>) -> Request,
     ) -> Result<T, YardError> {
         let (reply, answer) = oneshot::channel();
-        self.inner.requests.send_async(make(reply)).await.map_err(|_| YardError::Closed)?;
-        answer.await.map_err(|_| YardError::Closed)?
+        self.inner.requests.send_async(make(reply)).await.map_err(|_| self.inner.why_ended())?;
+        answer.await.map_err(|_| self.inner.why_ended())?
     }
 }
 
 impl Inner {
+    fn why_ended(&self) -> YardError {
+        self.ended.get().cloned().unwrap_or(YardError::Closed)
+    }
+
     fn close(&self) {
         let thread = self.sequencer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };

@@ -5,7 +5,7 @@ use rollyard_core::ids::RunName;
 use rollyard_core::ledger::{Event, Events, Ledger, decode_events};
 use rollyard_core::run_config::RunConfig;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};
 
@@ -75,6 +75,7 @@ pub fn open_held_on<L: Log + 'static>(
     let (requests, inbox) = flume::bounded(REQUESTS_WAITING_MAX);
     let outlets = Outlets { news: broadcast::Sender::new(NEWS_KEPT), posed: watch::Sender::default() };
     let payloads = Arc::new(RwLock::new(loaded.parts.reader.clone()));
+    let ended = Arc::default();
     let keeper = Keeper {
         run: run.as_str().into(),
         config: config.clone(),
@@ -84,6 +85,7 @@ pub fn open_held_on<L: Log + 'static>(
         outlets: outlets.clone(),
         payloads: Arc::clone(&payloads),
         hold,
+        ended: Arc::clone(&ended),
     };
     let thread = std::thread::Builder::new()
         .name(format!("yard {run}"))
@@ -93,7 +95,7 @@ pub fn open_held_on<L: Log + 'static>(
         let reader = payloads.read().unwrap_or_else(PoisonError::into_inner).clone();
         reader.payload(place)
     };
-    Ok(Yard::new(run.clone(), requests, Box::new(payload), outlets, thread))
+    Ok(Yard::new(run.clone(), requests, Box::new(payload), outlets, thread, ended))
 }
 
 /// A ledger, and the log it was made from.
@@ -150,6 +152,8 @@ struct Keeper<L: Log, F> {
     outlets: Outlets,
     payloads: Arc<RwLock<L::Reader>>,
     hold: Hold,
+    /// Why nobody can ask any more, if that is not because it was closed.
+    ended: Arc<OnceLock<YardError>>,
 }
 
 impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
@@ -157,8 +161,13 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
         let mut next = Some(loaded);
         while let Some(loaded) = next.take() {
             let Exit::Failed(error) = self.serve(loaded) else { return };
+            let mut why = YardError::from(error.clone());
+            if error.is_fenced() {
+                tracing::warn!(run = %self.run, "{error}");
+                self.end(why);
+                return;
+            }
             tracing::error!(run = %self.run, "the log failed: {error}");
-            let mut why = YardError::Log(error.clone());
             while next.is_none() {
                 let until = (!error.is_poison()).then(|| Instant::now() + REOPEN_AFTER);
                 if self.refuse_all(&why, until) {
@@ -169,11 +178,24 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
                     .and_then(|log| load(log, &self.config, &mut |_, _| {}))
                 {
                     Ok(loaded) => next = Some(loaded),
+                    Err(moved @ YardError::Moved { .. }) => {
+                        tracing::warn!(run = %self.run, "{moved}");
+                        self.end(moved);
+                        return;
+                    }
                     Err(error) => why = error,
                 }
             }
             tracing::info!(run = %self.run, "the log is open again");
         }
+    }
+
+    /// Leaves the run to its new owner.
+    fn end(&self, why: YardError) {
+        for request in self.inbox.drain() {
+            request.refuse(&why);
+        }
+        let _told_before = self.ended.set(why);
     }
 
     fn serve(&self, loaded: Loaded<L>) -> Exit {
@@ -207,7 +229,7 @@ impl<L: Log + 'static, F: Fn() -> Result<L, LogError>> Keeper<L, F> {
         }
         let exit = sequencer.serve();
         sequencer.fail_pending(&match &exit {
-            Exit::Failed(error) => YardError::Log(error.clone()),
+            Exit::Failed(error) => YardError::from(error.clone()),
             Exit::Closed => YardError::Closed,
         });
         sequencer.committer.close();

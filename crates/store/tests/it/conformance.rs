@@ -2,10 +2,14 @@
 
 use crate::support::{append, assert_holds, record, records, replay, stage};
 use bytes::Bytes;
+use rollyard_core::ids::RunName;
+use rollyard_store::log::jetstream::{Connection, Settings};
 use rollyard_store::log::{
     Commit, KeepSnapshots, Log, LogError, Options, Parts, Payloads, ReadError, Snapshot, Stage, StageError,
     memory::Memory, open,
 };
+use rollyard_test_nats::{Cluster, Options as NatsOptions, Server};
+use std::cell::Cell;
 
 const SEGMENT_BYTES: u64 = 1000;
 
@@ -34,6 +38,37 @@ fn the_memory_log_keeps_the_contract() {
     keeps_the_contract(|| {
         let memory = Memory::new(SEGMENT_BYTES);
         move || memory.open()
+    });
+}
+
+#[test]
+fn the_jetstream_log_keeps_the_contract() {
+    let server = Server::start(NatsOptions::default());
+    let settings = Settings { segment_bytes: SEGMENT_BYTES, ..Settings::new(server.url()) };
+    keeps_the_contract_on_streams(&Connection::open(settings).unwrap());
+}
+
+#[test]
+fn the_jetstream_log_keeps_the_contract_with_three_replicas() {
+    let cluster = Cluster::start(3);
+    let settings = Settings { segment_bytes: SEGMENT_BYTES, replicas: 3, ..Settings::new(cluster.urls()) };
+    keeps_the_contract_on_streams(&Connection::open(settings).unwrap());
+}
+
+#[test]
+fn the_jetstream_log_keeps_the_contract_on_a_server_of_small_messages() {
+    let server = Server::start(NatsOptions { max_payload: Some(18 << 10), ..NatsOptions::default() });
+    let settings = Settings { segment_bytes: SEGMENT_BYTES, ..Settings::new(server.url()) };
+    keeps_the_contract_on_streams(&Connection::open(settings).unwrap());
+}
+
+fn keeps_the_contract_on_streams(connection: &Connection) {
+    let runs = Cell::new(0);
+    keeps_the_contract(|| {
+        runs.set(runs.get() + 1);
+        let run = RunName::try_from(format!("run-{}", runs.get()).as_str()).unwrap();
+        let opener = connection.opener(&run, "node", "http://127.0.0.1:1");
+        move || opener.open().unwrap()
     });
 }
 

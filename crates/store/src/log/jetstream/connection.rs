@@ -20,6 +20,7 @@ use super::names::{Names, stream_prefix};
 use super::open::Opener;
 use super::settings::Settings;
 use super::told;
+use crate::places::address::decode;
 
 /// A server that has not answered by then is asked again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -269,8 +270,13 @@ async fn connect(settings: &Settings) -> Result<Client, String> {
         let parsed = options.credentials(&text);
         options = parsed.map_err(|error| format!("these are no credentials: {error}: {}", path.display()))?;
     }
-    let addresses: Result<Vec<ServerAddr>, _> =
-        settings.servers.split(',').map(|one| one.trim().parse()).collect();
+    // The client takes no login from an address.
+    match login(&settings.servers) {
+        Some((user, Some(password))) => options = options.user_and_password(user, password),
+        Some((token, None)) => options = options.token(token),
+        None => {}
+    }
+    let addresses: Result<Vec<ServerAddr>, _> = settings.servers_told().split(',').map(str::parse).collect();
     let addresses = addresses.map_err(|error| format!("{error}; write nats://host:4222"))?;
     let until = Instant::now() + settings.patience;
     loop {
@@ -285,6 +291,19 @@ async fn connect(settings: &Settings) -> Result<Client, String> {
                 tokio::time::sleep(PAUSE).await;
             }
         }
+    }
+}
+
+/// The user and password of the first address that has them; a token has no password.
+fn login(servers: &str) -> Option<(String, Option<String>)> {
+    let login = servers.split(',').find_map(|server| {
+        let address = server.trim().split_once("://").map_or(server.trim(), |(_, address)| address);
+        address.rsplit_once('@').map(|(login, _)| login)
+    })?;
+    let decode = |text: &str| decode(text).unwrap_or_else(|| text.to_owned());
+    match login.split_once(':') {
+        Some((user, password)) => Some((decode(user), Some(decode(password)))),
+        None => Some((decode(login), None)),
     }
 }
 
