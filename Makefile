@@ -16,6 +16,7 @@ ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
+FAULT_ROUNDS ?= 1
 # With the features that the tests of the workspace have: Arrow, Parquet and SQLite are compiled once.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := cargo build --locked --workspace --all-targets
@@ -53,9 +54,9 @@ test: test-rust test-clients test-python test-web
 # Some of them call the Python package.
 test-rust: $(VENV)/package faketime
 	@if cargo nextest --version >/dev/null 2>&1; then \
-	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) cargo nextest run --locked --workspace --no-fail-fast; \
+	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) ROLLYARD_FAULT_ROUNDS=$(FAULT_ROUNDS) cargo nextest run --locked --workspace --no-fail-fast; \
 	else \
-	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) cargo test --locked --workspace --no-fail-fast; \
+	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) ROLLYARD_FAULT_ROUNDS=$(FAULT_ROUNDS) cargo test --locked --workspace --no-fail-fast; \
 	fi
 	cargo test --locked --workspace --doc
 
