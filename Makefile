@@ -29,7 +29,7 @@ PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist
 PAGE_TOOLS := web/node_modules/.package-lock.json
 export CHROMIUM ?= /usr/bin/chromium
 
-.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium faketime test-engines test-gguf test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-engines bench-encoders bench-models fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium faketime test-engines test-gguf test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale bench-engines bench-encoders bench-models fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -179,7 +179,7 @@ lint: $(VENV)/package $(PAGE_TOOLS)
 	cd web && npm run lint --silent
 
 # Ratios against baselines run in the same command. About twenty minutes and 25 GB of disk.
-bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo
+bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale
 	cargo run --release --locked -p rollyard-bench -- all --build
 
 # Loss masks against transformers, in one process, with the package as users install it.
@@ -214,6 +214,11 @@ bench-viewer: build $(PAGE_TOOLS) chromium
 bench-demo: build $(PAGE_TOOLS) chromium
 	cargo run --release --locked -p rollyard-bench -- tiny
 	node benches/web/demo.mjs
+
+# The ledger under the load of 10,000 GPUs, in virtual time; see docs/concepts/scale.md. About a minute.
+bench-scale:
+	cargo run --release --locked -p rollyard-core --example scale
+	cargo run --release --locked -p rollyard-core --example scale -- --rollouts answers --seconds 120
 
 $(VENV)/reverb/tried: $(REVERB_DEPS)
 	rm -rf $(VENV)/reverb && $(PYTHON) -m venv $(VENV)/reverb

@@ -3,4 +3,5 @@
 
 mod encoder;
 mod model_config;
+mod scale;
 mod templates;

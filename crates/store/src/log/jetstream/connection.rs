@@ -84,6 +84,8 @@ impl Connection {
                 MESSAGE_MIN + HEADERS_LEN
             )));
         }
+        // It starts a task that counts what is not acknowledged yet.
+        let _inside = handle.enter();
         let jetstream = context::ContextBuilder::new().timeout(ANSWER_WITHIN).build(client.clone());
         handle.block_on(check_jetstream(&jetstream, settings.patience)).map_err(unusable)?;
         let inner = Inner { settings, client, jetstream, runtime: Some(runtime), handle };
