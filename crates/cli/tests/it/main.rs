@@ -5,8 +5,8 @@
 mod agents;
 mod archive;
 mod assign_ids;
-mod cluster_faults;
 mod cluster;
+mod cluster_faults;
 mod crash;
 mod demo;
 mod engine;
