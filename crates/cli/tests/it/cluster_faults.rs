@@ -254,10 +254,13 @@ fn clocks_that_jump_end_leases_but_lose_and_double_nothing() {
     let clocks = [Some(Clock::off_by(3600)), Some(Clock::off_by(-3600)), None];
     survives_with(clocks, Clocks::Differ, |yard, workload, dice| {
         workload.history().during("clocks jump", || {
+            // They look at their clocks once a second.
+            let until = Instant::now() + Duration::from_millis(1500);
             for node in yard.nodes.iter().filter_map(Node::clock) {
                 node.set(dice.roll(20_000) as i64 - 10_000);
             }
             workload.await_writes(60, OWNER_AGAIN);
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
         });
         let owner = workload.await_owner(&yard.nodes);
         workload.history().during("owner killed", || {

@@ -125,11 +125,6 @@ fn check(notes: Notes, connection: &Connection) {
     let Notes { claims, committed, doubtful, failures } = notes;
     let (claims, mut committed) = (claims.into_inner().unwrap(), committed.into_inner().unwrap());
     println!("{} claims, {} records, {failures:?}", claims.len(), committed.len());
-    let mut owners = BTreeMap::new();
-    for (epoch, node) in claims {
-        let other = owners.insert(epoch, node.clone());
-        assert!(other.is_none(), "epoch {epoch} is of {node} and of {other:?}");
-    }
     let doubtful = doubtful.into_inner().unwrap();
     let mut found = Vec::new();
     let followed = connection.visit(&run(), |entry| {
@@ -146,6 +141,11 @@ fn check(notes: Notes, connection: &Connection) {
         }
     }
     assert!(committed.is_empty(), "these were committed and are lost: {committed:?}");
+    let mut owners = BTreeMap::new();
+    for (epoch, node) in claims {
+        let other = owners.insert(epoch, node.clone());
+        assert!(other.is_none(), "epoch {epoch} is of {node} and of {other:?}");
+    }
 }
 
 #[test]
