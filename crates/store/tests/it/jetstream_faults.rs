@@ -208,3 +208,33 @@ fn log_on_three_servers_outlives_one_of_them() {
         cluster.await_healthy().unwrap();
     });
 }
+
+/// A batch of several messages must not get in behind the claim of another, short of its first.
+#[test]
+fn owner_whose_run_was_claimed_appends_no_part_of_a_batch() {
+    let server = Server::start(Options::default());
+    for records in 1..=6 {
+        let connection = connect(server.url(), 1);
+        let open = |node: &str| connection.opener(&run(), node, "http://127.0.0.1:1").open().unwrap();
+        let Parts { mut stager, mut writer, .. } = open("before").into_parts();
+        let Parts { stager: mut next_stager, writer: mut next_writer, .. } = open("after").into_parts();
+        for n in 0..records {
+            stager.stage(format!("late-{n}").as_bytes(), Bytes::from(vec![b'x'; 60_000])).unwrap();
+        }
+        let late = writer.commit(stager.take_batch().unwrap());
+        assert!(
+            late.as_ref().is_err_and(LogError::is_fenced),
+            "{records} records of the owner before: {late:?}"
+        );
+        next_stager.stage(format!("own-{records}").as_bytes(), Bytes::new()).unwrap();
+        next_writer.commit(next_stager.take_batch().unwrap()).unwrap();
+    }
+    let mut found = Vec::new();
+    let connection = connect(server.url(), 1);
+    let visited = connection.visit(&run(), |entry| {
+        found.push(String::from_utf8(entry.body.to_vec()).unwrap());
+        Ok::<_, LogError>(())
+    });
+    visited.unwrap().unwrap();
+    assert_eq!(found, (1..=6).map(|records| format!("own-{records}")).collect::<Vec<_>>());
+}
