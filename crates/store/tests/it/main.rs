@@ -12,6 +12,7 @@ mod faults;
 mod faulty;
 mod fixture;
 mod jetstream;
+mod jetstream_faults;
 mod model;
 mod places;
 mod places_s3;
