@@ -77,6 +77,11 @@ impl Connection {
         let runtime = runtime.map_err(|error| unusable(format!("no threads for it: {error}")))?;
         let handle = runtime.handle().clone();
         let client = handle.block_on(connect(&settings)).map_err(unusable)?;
+        let version = client.server_info().version;
+        if !client.is_server_compatible(2, 12, 0) {
+            // Older ones do not know the conditions by which an owner is fenced.
+            return Err(unusable(format!("version {version} is too old, and at least 2.12 is needed")));
+        }
         if client.max_payload() < MESSAGE_MIN + HEADERS_LEN {
             return Err(unusable(format!(
                 "max_payload is {} bytes there, and at least {} are needed",

@@ -1,6 +1,6 @@
 //! Sends batches and purges what is not needed any more.
 
-use async_nats::header::{NATS_EXPECTED_LAST_MESSAGE_ID, NATS_EXPECTED_LAST_SEQUENCE, NATS_MESSAGE_ID};
+use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
@@ -36,9 +36,8 @@ const MISFITS_MAX: usize = 3;
 /// Blobs that are put or deleted at the same time.
 const BLOBS_AT_ONCE: usize = 8;
 
-/// What the server says when a message does not come right after the one it names.
-const NOT_NEXT: [ErrorCode; 2] =
-    [ErrorCode::STREAM_WRONG_LAST_SEQUENCE, ErrorCode::STREAM_WRONG_LAST_MESSAGE_ID];
+/// Of which subject the last sequence is expected.
+const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 
 /// Who has heard from the stream this lately is still its owner: nobody takes a run over that fast.
 const SURE_FOR: Duration = Duration::from_millis(500);
@@ -255,7 +254,7 @@ impl Writer {
     }
 
     fn id(&self, sequence: u64) -> String {
-        if sequence == self.claimed_at { self.claim.id() } else { format!("{}.{sequence}", self.claim.epoch) }
+        format!("{}.{sequence}", self.claim.epoch)
     }
 
     fn messages(&self, batch: &Batch) -> impl Iterator<Item = Message> {
@@ -290,7 +289,7 @@ impl Writer {
                 Err(Unsent::Never(told::failed(doing, stream, what)))
             }
             // A message before it was lost on the way, or somebody else has appended.
-            Response::Err { error } if NOT_NEXT.contains(&error.error_code()) => {
+            Response::Err { error } if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => {
                 Err(Unsent::Misfit(told::failed(doing, stream, error)))
             }
             Response::Err { error } => match told::refused(doing, stream, error) {
@@ -303,8 +302,11 @@ impl Writer {
     fn headers(&self, sequence: u64, extent: Option<Extent>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(NATS_EXPECTED_LAST_SEQUENCE, (sequence - 1).to_string().as_str());
-        // Where somebody else has appended as many messages as were refused, the sequence would fit again.
-        headers.insert(NATS_EXPECTED_LAST_MESSAGE_ID, self.id(sequence - 1).as_str());
+        // Where somebody else has appended as many messages as were refused, the sequence would fit again: so the
+        // newest claim must be ours too. (An expected message id would say the same, but replicas that disagree with it
+        // end in a stream that takes nothing any more.)
+        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.claimed_at.to_string().as_str());
+        headers.insert(EXPECTED_SUBJECT, self.names.claims().as_str());
         headers.insert(NATS_MESSAGE_ID, self.id(sequence).as_str());
         if let Some(extent) = extent {
             extent.put(&mut headers);
