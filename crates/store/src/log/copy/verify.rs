@@ -53,6 +53,9 @@ pub(super) fn verify<S: Source, V: Source>(
             progress.records = seq;
             watch(progress);
         }
+        if let Ok(more) = copies.records.recv() {
+            return Err(differs(format!("it goes on with record {}", more.seq)));
+        }
         originals.finish()?;
         copies.finish()
     })?;

@@ -47,18 +47,28 @@ impl Unfinished {
     pub fn finish(&self) -> Result<(), LogError> {
         self.connection.run(async {
             let stream = self.stream().await?;
-            match last_claim(&stream, &self.names).await? {
-                Some((claim, _)) if Some(&claim) != self.opener.claimed().as_ref() => {
-                    Err(fenced(&claim, &self.names))
-                }
-                _ => self.connection.mark_whole(&self.names, &stream).await,
-            }
+            self.check_ours(&stream).await?;
+            self.connection.mark_whole(&self.names, &stream).await
         })
     }
 
-    /// Leaves nothing of it.
+    /// Leaves nothing of it, unless it has become somebody else's.
     pub fn remove(&self) -> Result<(), LogError> {
-        self.connection.run(self.connection.remove(&self.names))
+        self.connection.run(async {
+            let Some(stream) = self.connection.find_any(&self.names).await? else { return Ok(()) };
+            self.check_ours(&stream).await?;
+            self.connection.remove(&self.names).await
+        })
+    }
+
+    /// Another copy may have begun anew in its place, and may be done by now.
+    async fn check_ours(&self, stream: &Stream) -> Result<(), LogError> {
+        match last_claim(stream, &self.names).await? {
+            Some((claim, _)) if Some(&claim) != self.opener.claimed().as_ref() => {
+                Err(fenced(&claim, &self.names))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn stream(&self) -> Result<Stream, LogError> {
