@@ -4,7 +4,7 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rollyard_core::ledger::Command;
+use rollyard_core::ledger::{Command, Ledger};
 use rollyard_core::run_config::Durability;
 use rollyard_core::tokens::Tokenizer;
 use rollyard_core::wire::item;
@@ -21,7 +21,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::guard::Guard;
-use crate::runs::Runs;
+use crate::runs::{RunError, Runs};
+
+mod elsewhere;
 
 /// What a gateway is told when the server starts.
 #[derive(Clone, Debug)]
@@ -103,29 +105,40 @@ struct Beside {
     runs: Arc<Runs>,
 }
 
+fn load_of(ledger: &Ledger) -> RunLoad {
+    let books = ledger.books();
+    RunLoad { steps: ledger.version().unwrap_or(0), accepted: books.held + books.leased + books.trained }
+}
+
 impl RunsOfGateway for Beside {
     fn load<'a>(&'a self, run: &'a str) -> BoxFuture<'a, Result<Option<RunLoad>, Refusal>> {
         async move {
-            let yard = self.runs.find(run).map_err(|error| Refusal {
+            let unknown = |error: String| Refusal {
                 field: Some("run".to_owned()),
-                ..Refusal::new(Kind::NotFound, error.to_string())
-            })?;
-            let load = yard.ask(|ledger| {
-                let books = ledger.books();
-                RunLoad {
-                    steps: ledger.version().unwrap_or(0),
-                    accepted: books.held + books.leased + books.trained,
+                ..Refusal::new(Kind::NotFound, error)
+            };
+            let yard = match (self.runs.find(run), self.runs.cluster()) {
+                (Ok(yard), _) => yard,
+                (Err(RunError::Elsewhere { .. } | RunError::NoOwner { .. }), Some(cluster)) => {
+                    return elsewhere::load(cluster, &self.runs, run).await.map(Some);
                 }
-            });
-            let load = load.await.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
-            Ok(Some(load))
+                (Err(error), _) => return Err(unknown(error.to_string())),
+            };
+            let load = yard.ask(load_of).await;
+            Ok(Some(load.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?))
         }
         .boxed()
     }
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Result<(), String>> {
         async move {
-            let yard = self.runs.find(&delivery.run).map_err(|error| error.to_string())?;
+            let yard = match (self.runs.find(&delivery.run), self.runs.cluster()) {
+                (Ok(yard), _) => yard,
+                (Err(RunError::Elsewhere { .. }), Some(cluster)) => {
+                    return elsewhere::deliver(cluster, delivery).await;
+                }
+                (Err(error), _) => return Err(error.to_string()),
+            };
             let mut submissions = Vec::with_capacity(delivery.items.len());
             for json in delivery.items {
                 let json = Bytes::from(json);

@@ -71,6 +71,32 @@ fn runs_go_to_nats_and_back_and_answer_everywhere() {
 }
 
 #[test]
+fn a_node_goes_on_with_a_copied_run_and_is_asked_beside_its_work() {
+    let (dir, nats) = (tempfile::tempdir().unwrap(), Nats::start(Options::default()));
+    let (dir, url) = (dir.path(), nats.url());
+    let server = Server::start(dir, &["--group-size", "2"]);
+    assert_eq!(server.client().post("/buffer/write", &item("before", "a", 0.0)).0, 200);
+    server.stop();
+    assert_says(&copy(dir, "data", &url, &[]), 0, &["1 rollout "]);
+
+    std::fs::rename(dir.join("data"), dir.join("before")).unwrap();
+    let node = Server::start(dir, &["--log", &url, "--node", "n"]);
+    assert_eq!(node.client().post("/buffer/write", &item("after", "a", 1.0)).0, 200);
+    let groups = node.client().post("/get_rollout_data", &json!({})).1;
+    assert_eq!(groups["data"]["data"].as_array().unwrap().len(), 2, "{groups}");
+    let mut program = rollyard(dir);
+    program.args(["ledger", "check", "--payloads", "--log", &url]);
+    assert_says(&run(program), 0, &["every rollout accounted for"]);
+    let busy = copy(dir, "before", &url, &[]);
+    assert_says(&busy, 1, &["is there already"]);
+    node.stop();
+
+    assert_says(&copy(dir, &url, "home", &["--run", "default"]), 0, &["every byte the same"]);
+    let told = events(dir, ["--data", "home"]);
+    assert!(told.contains("\"before\"") && told.contains("\"after\"") && told.contains("Acked"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_copied_is_said_with_the_next_step() {
     let (dir, nats) = (tempfile::tempdir().unwrap(), Nats::start(Options::default()));
     let (dir, url) = (dir.path(), nats.url());

@@ -5,6 +5,8 @@
 mod agents;
 mod archive;
 mod assign_ids;
+mod cluster;
+mod cluster_faults;
 mod crash;
 mod demo;
 mod engine;

@@ -5,6 +5,7 @@ use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use rollyard_core::ids::RunName;
+use std::time::Duration;
 
 use super::super::contract::Entry;
 use super::super::error::{LogError, ReplayError};
@@ -16,6 +17,9 @@ use super::reader::Reader;
 use super::segments::Segments;
 use super::settings::Blobs;
 use super::told;
+
+/// How long a message may keep its reader waiting.
+const MESSAGE_WITHIN: Duration = Duration::from_secs(3);
 
 /// Calls `visit` with every message of a subject from `from` to the newest there is now.
 pub(super) async fn follow(
@@ -47,8 +51,7 @@ pub(super) async fn visit_messages<E: From<LogError>>(
     };
     let consumer = stream.create_consumer(config).await.map_err(|error| failed(&error))?;
     let mut messages = consumer.messages().await.map_err(|error| failed(&error))?;
-    while let Some(message) = messages.next().await {
-        let message = message.map_err(|error| failed(&error))?;
+    while let Some(message) = next(&mut messages, names).await? {
         let sequence = message.info().map_err(|error| failed(&error))?.stream_sequence;
         visit(sequence, &message.payload)?;
         if sequence >= last.sequence {
@@ -56,6 +59,17 @@ pub(super) async fn visit_messages<E: From<LogError>>(
         }
     }
     Ok(())
+}
+
+/// The next message that is read. One that does not come is not waited for without end: it may have been purged, or
+/// the server that was asked is gone.
+pub(super) async fn next(
+    messages: &mut pull::Ordered,
+    names: &Names,
+) -> Result<Option<async_nats::jetstream::Message>, LogError> {
+    let failed = |error: &dyn std::fmt::Display| told::failed("read it", &names.stream, error);
+    let next = tokio::time::timeout(MESSAGE_WITHIN, messages.next()).await;
+    next.map_err(|error| failed(&error))?.transpose().map_err(|error| failed(&error))
 }
 
 /// Visits every record from `from_seq` on, reading messages from `from` on, which must begin a batch.

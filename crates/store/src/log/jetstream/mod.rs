@@ -10,8 +10,8 @@
 //!
 //! # One owner
 //!
-//! Every message names the stream sequence it must come after, and the server refuses it otherwise. The owner knows
-//! what it has appended, so its next message fits. To take a run over is to append a claim: from then on nothing of
+//! Every message names the message it must come after, by sequence and by id, and the server refuses it otherwise. The
+//! owner knows what it has appended, so its next message fits. To take a run over is to append a claim: from then on nothing of
 //! the owner before fits any more, and it learns from the refusal ([`LogError::Fenced`](super::LogError::Fenced)).
 //! No clock and no lock is involved.
 //!

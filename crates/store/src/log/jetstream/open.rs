@@ -1,6 +1,6 @@
 //! Claims a run and opens its log.
 
-use async_nats::header::NATS_EXPECTED_LAST_SEQUENCE;
+use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_MESSAGE_ID};
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
@@ -90,6 +90,9 @@ impl Opener {
         let mut tries = 0;
         let mut known: Option<Option<Claim>> = None;
         loop {
+            // Before the claims are read: whoever claims after this is noticed by the server.
+            let info = stream.get_info().await;
+            let info = info.map_err(|error| told::failed(doing, &self.names.stream, error))?;
             let last = last_claim(stream, &self.names).await?;
             let last_claim = last.as_ref().map(|(claim, _)| claim.clone());
             if let Some((claim, sequence)) = last
@@ -107,8 +110,6 @@ impl Opener {
                     |claim| fenced(&claim, &self.names),
                 ));
             }
-            let info = stream.get_info().await;
-            let info = info.map_err(|error| told::failed(doing, &self.names.stream, error))?;
             let epoch = last_claim.map_or(1, |claim| claim.epoch + 1);
             let claim = Claim { epoch, node: self.node.clone(), url: self.url.clone(), nonce };
             match self.try_claim(&claim, info.state.last_sequence).await {
@@ -129,6 +130,7 @@ impl Opener {
             |error: &dyn std::fmt::Display| (told::failed("claim the run", &self.names.stream, error), false);
         let mut headers = HeaderMap::new();
         headers.insert(NATS_EXPECTED_LAST_SEQUENCE, after.to_string().as_str());
+        headers.insert(NATS_MESSAGE_ID, claim.id().as_str());
         let bytes = serde_json::to_vec(claim).map_err(|error| failed(&error))?;
         let request = Request::new().headers(headers).payload(bytes.into());
         let answer = self.connection.client().send_request(self.names.claims(), request).await;
@@ -152,7 +154,8 @@ impl Opener {
             }
             None => None,
         };
-        let committed_seq = newest.map_or(0, |piece| piece.committed_seq());
+        let (committed_seq, last_segment) =
+            newest.map_or((0, SegmentNo(0)), |piece| (piece.committed_seq(), piece.segment));
         let segments = Segments::find(stream, names).await?;
         let bucket = connection.bucket(names).await?;
         let (snapshot, next) = snapshots::newest(&bucket, names, committed_seq).await?;
@@ -166,6 +169,8 @@ impl Opener {
             claim: claim.clone(),
             committed_seq,
             claimed_at: sequence,
+            // Those that are there may be of a batch that was not finished.
+            last_segment: segments.all().last().map_or(last_segment, |(found, _)| last_segment.max(*found)),
             segments,
             snapshot: snapshot.map(|found| found.snapshot),
             replay_from,
@@ -186,6 +191,7 @@ pub struct JetStreamLog {
     committed_seq: u64,
     /// The sequence of the claim, and so of the last message.
     claimed_at: u64,
+    last_segment: SegmentNo,
     segments: Segments,
     snapshot: Option<Snapshot>,
     /// Up to this record the snapshot knows everything, and this message comes before what it does not.
@@ -235,8 +241,8 @@ impl Log for JetStreamLog {
             segment_bytes: settings.segment_bytes,
         };
         let found = segments.all();
-        let segment = found.last().map_or(SegmentNo(1), |(segment, _)| segment.next());
         let live = Liveness::of_found(found.into_iter().map(|(segment, extent)| (segment, extent.bytes)));
+        let segment = self.last_segment.next();
         let stager = Stager::new(limits, claim.epoch, segment, committed_seq + 1, self.claimed_at + 1, live);
         let reader =
             Reader::new(connection.clone(), names.clone(), stream.clone(), blobs.clone(), segments.clone());
@@ -249,6 +255,7 @@ impl Log for JetStreamLog {
             stream,
             blobs,
             claim,
+            claimed_at: self.claimed_at,
             segments,
             reader: reader.clone(),
             marks,

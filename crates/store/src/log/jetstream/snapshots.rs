@@ -36,6 +36,11 @@ impl Marks {
         marks.push_back((seq, sequence));
     }
 
+    /// The last message of ours.
+    pub(super) fn last(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).back().map_or(0, |(_, sequence)| *sequence)
+    }
+
     /// A message after which no record past `seq` had been written; 0 if none is known.
     fn before(&self, seq: u64) -> u64 {
         let marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
