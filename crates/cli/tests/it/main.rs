@@ -13,6 +13,7 @@ mod engine;
 mod generators;
 mod help;
 mod ledger;
+mod ledger_copy;
 mod program;
 mod query;
 mod replay_crash;

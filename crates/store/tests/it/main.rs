@@ -6,6 +6,7 @@ mod archive;
 mod archiving;
 mod catalog;
 mod conformance;
+mod copy;
 mod example;
 mod fates;
 mod faults;

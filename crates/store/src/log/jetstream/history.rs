@@ -154,13 +154,22 @@ impl Connection {
         let names = self.names(run);
         self.run(async {
             let Some(stream) = self.find(&names).await? else { return Ok(None) };
-            let last_seq = replay(&stream, &names, 1, 1, |_, _| {}, visit).await?;
-            // Afterwards, so that the segments of everything seen are known.
-            let segments = Segments::find(&stream, &names).await?;
-            let blobs = self.blobs(&names).await?;
-            let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments);
-            Ok(Some(Followed { reader, last_seq }))
+            self.visit_stream(&names, stream, visit).await.map(Some)
         })
+    }
+
+    pub(super) async fn visit_stream<E>(
+        &self,
+        names: &Names,
+        stream: Stream,
+        visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<Followed, ReplayError<E>> {
+        let last_seq = replay(&stream, names, 1, 1, |_, _| {}, visit).await?;
+        // Afterwards, so that the segments of everything seen are known.
+        let segments = Segments::find(&stream, names).await?;
+        let blobs = self.blobs(names).await?;
+        let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments);
+        Ok(Followed { reader, last_seq })
     }
 
     /// Where a run's large payloads are.

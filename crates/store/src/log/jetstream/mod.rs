@@ -46,6 +46,7 @@ mod settings;
 mod snapshots;
 mod stager;
 mod told;
+mod unfinished;
 mod writer;
 
 pub use blobs::BlobStore;
@@ -54,7 +55,8 @@ pub use connection::Connection;
 pub use history::Followed;
 pub use open::{JetStreamLog, Opener};
 pub use reader::Reader;
-pub use settings::{Blobs, Settings};
+pub use settings::{BadBlobs, Blobs, Settings};
 pub use snapshots::Snapshots;
 pub use stager::{Batch, Stager};
+pub use unfinished::Unfinished;
 pub use writer::Writer;

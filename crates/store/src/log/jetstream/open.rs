@@ -41,18 +41,29 @@ pub struct Opener {
     names: Names,
     node: String,
     url: String,
+    /// Opens a stream that is not whole yet, and makes none.
+    for_copy: bool,
     claimed: Mutex<Option<Claim>>,
 }
 
 impl Opener {
     pub(super) fn new(connection: Connection, names: Names, node: String, url: String) -> Self {
-        Self { connection, names, node, url, claimed: Mutex::default() }
+        Self { connection, names, node, url, for_copy: false, claimed: Mutex::default() }
+    }
+
+    /// For whoever fills a stream with a copy.
+    pub(super) fn for_copy(connection: Connection, names: Names, node: String) -> Self {
+        Self { connection, names, node, url: String::new(), for_copy: true, claimed: Mutex::default() }
     }
 
     pub fn open(&self) -> Result<JetStreamLog, LogError> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, claim, sequence) = self.connection.run(async {
-            let stream = self.connection.find_or_make(&self.names).await?;
+            let stream = match self.for_copy {
+                true => self.connection.find_any(&self.names).await?,
+                false => Some(self.connection.find_or_make(&self.names).await?),
+            };
+            let stream = stream.ok_or_else(|| told::gone(&self.names))?;
             let (claim, sequence) = self.claim(&stream, claimed.as_ref()).await?;
             Ok::<_, LogError>((stream, claim, sequence))
         })?;
@@ -64,7 +75,11 @@ impl Opener {
 
     /// The epoch of the last claim that this made.
     pub fn epoch(&self) -> Option<u64> {
-        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|claim| claim.epoch)
+        self.claimed().map(|claim| claim.epoch)
+    }
+
+    pub(super) fn claimed(&self) -> Option<Claim> {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Appends a claim right after what is there; gives it, and its sequence.
