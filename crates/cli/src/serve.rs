@@ -1,13 +1,14 @@
 //! `rollyard serve`: opens the runs, listens, and closes them again.
 
 mod arguments;
+mod cluster;
 mod gateway;
 mod recovery;
 
 pub(crate) use arguments::Arguments;
 
 use anyhow::{Result, anyhow};
-use rollyard_server::{App, RunError};
+use rollyard_server::{App, RunError, Runs};
 use rollyard_store::log::LogError;
 use rollyard_store::yard::YardError;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -56,17 +57,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 async fn serve(mut serving: Serving) -> Result<()> {
     // A port that is taken should not be found out after minutes of recovery.
-    drop(listen(serving.listen)?);
+    let listener = listen(serving.listen)?;
     if let Some(dir) = &serving.tokenizer {
         serving.server.tokenizer = Some(Arc::new(model::load(dir)?));
     }
-    let (data, knobs, archive) = (serving.data.clone(), serving.knobs.clone(), serving.archive.clone());
-    let (runs, took) = tokio::task::spawn_blocking(move || recovery::open(&data, &knobs, archive))
-        .await?
-        .map_err(|error| explain(error, &serving))?;
+    let (runs, listener) = match serving.cluster.clone() {
+        None => {
+            // Whoever connects meanwhile is refused, and not left waiting.
+            drop(listener);
+            (open(&serving).await?, None)
+        }
+        Some(cluster) => {
+            // The others hear of the port, which may be any: it is kept.
+            let cluster = cluster::join(&serving, &cluster, listener.local_addr()?).await?;
+            let opened = Runs::open_clustered(&serving.data, &serving.knobs, cluster);
+            (opened.map_err(|error| explain(error, &serving))?, Some(listener))
+        }
+    };
     let runs = Arc::new(runs);
-    recovery::report(&runs, &took).await?;
-    runs.configure_default(&serving.knobs).await?;
 
     let stopping = CancellationToken::new();
     let gateway = gateway::settings(&serving).await?;
@@ -78,16 +86,30 @@ async fn serve(mut serving: Serving) -> Result<()> {
     // Until here a signal ends the process as usual: there is nothing to finish.
     let signals = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::spawn(stop_on_signal(signals, stopping));
-    let listener = listen(serving.listen)?;
+    let listener = listener.map_or_else(|| listen(serving.listen), Ok)?;
     let address = listener.local_addr()?;
     let mut out = io::stdout();
     if let Err(error) = writeln!(out, "listening on http://{address}").and_then(|()| out.flush()) {
         tracing::warn!("listening on http://{address}, but nobody reads it on stdout: {error}");
     }
+    if serving.cluster.is_some() && !serving.knobs.is_empty() {
+        tokio::spawn(cluster::configure_default(Arc::clone(&runs), serving.knobs.clone()));
+    }
     let served = rollyard_server::serve(listener, app).await;
     tokio::task::spawn_blocking(move || runs.close()).await?;
     tracing::info!("stopped");
     Ok(served?)
+}
+
+/// Opens the runs of the data folder.
+async fn open(serving: &Serving) -> Result<Runs> {
+    let (data, knobs, archive) = (serving.data.clone(), serving.knobs.clone(), serving.archive.clone());
+    let (runs, took) = tokio::task::spawn_blocking(move || recovery::open(&data, &knobs, archive))
+        .await?
+        .map_err(|error| explain(error, serving))?;
+    recovery::report(&runs, &took).await?;
+    runs.configure_default(&serving.knobs).await?;
+    Ok(runs)
 }
 
 pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener> {

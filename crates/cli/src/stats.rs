@@ -1,5 +1,6 @@
 //! `rollyard stats`: what a server's runs are doing, once or as a live view.
 
+mod nodes;
 mod plain;
 mod run_stats;
 mod view;
@@ -11,10 +12,11 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::client::Client;
+use nodes::Nodes;
 use run_stats::RunStats;
 use view::View;
 
-/// Show groups, rates, drops and books of a running server
+/// Show groups, rates, drops and books of a running server, and the nodes of a cluster
 #[derive(Debug, Args)]
 #[command(after_help = "\
 On a terminal the view is live; Ctrl-C ends it. Elsewhere, or with --once, it is one plain table.
@@ -62,7 +64,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         },
         (_, true) => Ok(writeln!(out, "{:#}", Value::Array(look()?))?),
         (false, false) if out.is_terminal() => live(&client, every, look),
-        (_, false) => Ok(out.write_all(plain::table(&parse(&look()?)?, now_secs()).as_bytes())?),
+        (_, false) => {
+            let text = plain::table(&parse(&look()?)?, now_secs());
+            let nodes = nodes(&client).map(|nodes| format!("\n{}", nodes.table()));
+            Ok(out.write_all(format!("{text}{}", nodes.unwrap_or_default()).as_bytes())?)
+        }
     }
 }
 
@@ -78,6 +84,11 @@ fn look(client: &Client, run: Option<&str>) -> Result<Vec<Value>> {
             }
         },
     }
+}
+
+/// The nodes, if there are more than the one that is asked. An older server does not know of any.
+fn nodes(client: &Client) -> Option<Nodes> {
+    Nodes::parse(&client.get("/api/nodes").ok()?)
 }
 
 fn parse(runs: &[Value]) -> Result<Vec<RunStats>> {
@@ -97,7 +108,7 @@ fn live(client: &Client, every: Duration, look: impl Fn() -> Result<Vec<Value>>)
     loop {
         let due = Instant::now() + every;
         match look().and_then(|runs| parse(&runs)) {
-            Ok(runs) => view.note(Instant::now(), runs),
+            Ok(runs) => view.note(Instant::now(), runs, nodes(client)),
             // The first look tells whether the address is right.
             Err(error) if first => return Err(error),
             Err(error) => view.note_trouble(error.to_string()),

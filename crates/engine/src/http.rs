@@ -18,7 +18,7 @@ pub enum HttpError {
 }
 
 /// A client that keeps its connections and sends `key`, if there is one, as a bearer token.
-pub(crate) fn client(
+pub fn client(
     key: Option<&str>,
     settings: impl FnOnce(ClientBuilder) -> ClientBuilder,
 ) -> Result<Client, HttpError> {

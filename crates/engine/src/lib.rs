@@ -20,7 +20,7 @@ pub mod workflow;
 
 pub mod command;
 pub mod host;
-mod http;
+pub mod http;
 pub mod lines;
 pub mod returned;
 pub mod stats;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::cluster::Cluster;
 use crate::error::ApiError;
 use crate::gate::{self, GateError, GateSettings};
 use crate::generators::Generators;
@@ -28,6 +29,8 @@ use crate::{api, metrics, page, session, slime};
 #[derive(Clone, Debug)]
 pub struct App {
     pub(crate) runs: Arc<Runs>,
+    /// The nodes that the runs are spread over, if this server is one of many.
+    pub(crate) cluster: Option<Arc<Cluster>>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) generators: Arc<Generators>,
@@ -54,6 +57,7 @@ impl App {
         let views = Views::new(&runs, Arc::clone(&settings), stopping.clone());
         let page = Arc::new(Bundle::new(settings.page.clone()));
         Self {
+            cluster: runs.cluster().cloned(),
             runs,
             settings,
             metrics: Arc::default(),

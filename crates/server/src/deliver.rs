@@ -1,15 +1,17 @@
 //! Sends what a lease holds, and settles the lease by what became of it.
 //!
 //! The answer is made a few groups at a time, as the reader takes it, so neither a large read nor a slow reader
-//! costs memory or a thread. When it has arrived, a lease of a client that cannot ack is acked; when the
-//! reader goes away before that, the lease goes back to the pool at once.
+//! costs memory or a thread. What becomes of the lease is the matter of its [`receipt`].
+
+mod receipt;
+
+pub(crate) use receipt::{FollowedBody, Receipt};
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http_body::Frame;
 use rollyard_core::ids::{LeaseNo, Place};
 use rollyard_core::ledger::{Command, LeasedGroup, LeasedRow, SampledRow, Uid};
 use rollyard_core::wire::row::{self, Drawn};
@@ -17,13 +19,6 @@ use rollyard_store::log::ReadError;
 use rollyard_store::yard::Yard;
 use std::collections::VecDeque;
 use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Instant;
-use tokio_util::task::TaskTracker;
-
-use crate::connection::Watch;
 
 /// The size at which a piece of the answer is sent off.
 const PIECE_BYTES: usize = 128 << 10;
@@ -249,78 +244,4 @@ fn group_head(group: &LeasedGroup) -> String {
     head.pop();
     head.push_str(",\"rollouts\":[");
     head
-}
-
-/// What is to happen with a lease once its answer has arrived or failed to.
-#[derive(Clone, Debug)]
-pub(crate) struct Receipt {
-    pub(crate) yard: Yard,
-    pub(crate) lease: LeaseNo,
-    /// Ack it for a client that cannot.
-    pub(crate) auto: bool,
-    /// After this the lease is no longer the reader's anyway.
-    pub(crate) deadline: Instant,
-}
-
-/// Follows an answer to its end. The outermost body, so that nothing is left to be sent after it.
-pub(crate) struct FollowedBody {
-    body: Body,
-    /// Taken when the answer has come to its end.
-    open: Option<(Receipt, Arc<Watch>, u64)>,
-    tasks: TaskTracker,
-}
-
-impl FollowedBody {
-    pub(crate) fn new(
-        body: Body,
-        receipt: Receipt,
-        watch: Arc<Watch>,
-        request: u64,
-        tasks: TaskTracker,
-    ) -> Self {
-        Self { body, open: Some((receipt, watch, request)), tasks }
-    }
-}
-
-impl http_body::Body for FollowedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if matches!(polled, Poll::Ready(None))
-            && let Some((receipt, watch, request)) = self.open.take()
-        {
-            self.tasks.spawn(async move {
-                let arrived = watch.arrived(request, receipt.deadline).await;
-                receipt.settle(arrived).await;
-            });
-        }
-        polled
-    }
-}
-
-impl Drop for FollowedBody {
-    fn drop(&mut self) {
-        if let Some((receipt, ..)) = self.open.take() {
-            tracing::debug!(lease = %receipt.lease, "the reader went away, its lease goes back");
-            receipt.yard.return_later(receipt.lease);
-        }
-    }
-}
-
-impl Receipt {
-    async fn settle(self, arrived: bool) {
-        let command = match (arrived, self.auto) {
-            (true, true) => Command::Ack { lease: self.lease },
-            (true, false) => return,
-            (false, _) => Command::Return { lease: self.lease },
-        };
-        if let Err(error) = self.yard.run(command).await {
-            tracing::warn!(lease = %self.lease, arrived, "settling a lease: {error}");
-        }
-    }
 }

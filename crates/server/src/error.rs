@@ -85,9 +85,13 @@ impl ApiError {
 /// How long a refused writer should wait before it tries again.
 const RETRY_AFTER_SECS: &str = "1";
 
+/// In an answer that says that the run is somebody else's, or about to be: another node may answer.
+pub(crate) const MOVED: &str = "x-rollyard-moved";
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        if self.status.is_server_error() {
+        let is_moved = matches!(self.code, "owner_moved" | "closing");
+        if self.status.is_server_error() && !is_moved {
             tracing::error!(code = self.code, "{}", self.message);
         }
         // Clients of the buffer calls look for `success` and `message`, ours for `error`.
@@ -100,6 +104,9 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, Json(body)).into_response();
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECS));
+        }
+        if is_moved {
+            response.headers_mut().insert(MOVED, HeaderValue::from_static(self.code));
         }
         response
     }
@@ -189,6 +196,9 @@ impl From<RunError> for ApiError {
         let message = error.to_string();
         match error {
             RunError::Unknown { .. } => Self::new(StatusCode::NOT_FOUND, "run_unknown", message),
+            RunError::Elsewhere { .. } | RunError::NoOwner { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "owner_moved", message)
+            }
             RunError::Config(error) => error.into(),
             RunError::Yard { cause, .. } => Self { message, ..Self::from(cause) },
             RunError::Log(_) | RunError::Folder { .. } | RunError::Archive { .. } => {

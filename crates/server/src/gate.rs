@@ -21,7 +21,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::guard::Guard;
-use crate::runs::Runs;
+use crate::runs::{RunError, Runs};
+
+mod elsewhere;
 
 /// What a gateway is told when the server starts.
 #[derive(Clone, Debug)]
@@ -106,10 +108,17 @@ struct Beside {
 impl RunsOfGateway for Beside {
     fn load<'a>(&'a self, run: &'a str) -> BoxFuture<'a, Result<Option<RunLoad>, Refusal>> {
         async move {
-            let yard = self.runs.find(run).map_err(|error| Refusal {
+            let unknown = |error: String| Refusal {
                 field: Some("run".to_owned()),
-                ..Refusal::new(Kind::NotFound, error.to_string())
-            })?;
+                ..Refusal::new(Kind::NotFound, error)
+            };
+            let yard = match (self.runs.find(run), self.runs.cluster()) {
+                (Ok(yard), _) => yard,
+                (Err(RunError::Elsewhere { .. } | RunError::NoOwner { .. }), Some(cluster)) => {
+                    return elsewhere::load(cluster, run).await.map(Some);
+                }
+                (Err(error), _) => return Err(unknown(error.to_string())),
+            };
             let load = yard.ask(|ledger| {
                 let books = ledger.books();
                 RunLoad {
@@ -125,7 +134,13 @@ impl RunsOfGateway for Beside {
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Result<(), String>> {
         async move {
-            let yard = self.runs.find(&delivery.run).map_err(|error| error.to_string())?;
+            let yard = match (self.runs.find(&delivery.run), self.runs.cluster()) {
+                (Ok(yard), _) => yard,
+                (Err(RunError::Elsewhere { .. }), Some(cluster)) => {
+                    return elsewhere::deliver(cluster, delivery).await;
+                }
+                (Err(error), _) => return Err(error.to_string()),
+            };
             let mut submissions = Vec::with_capacity(delivery.items.len());
             for json in delivery.items {
                 let json = Bytes::from(json);

@@ -75,9 +75,14 @@ impl Guard {
         Err(ApiError::new(StatusCode::FORBIDDEN, "wrong_origin", message))
     }
 
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+    /// Whether the token itself was sent, and not only a cookie for it.
+    pub(crate) fn brings_token(&self, headers: &HeaderMap) -> bool {
         let given = text(headers, header::AUTHORIZATION).and_then(credentials);
-        if !self.needs_token() || given.is_some_and(|given| self.is_token(&given)) {
+        given.is_some_and(|given| self.is_token(&given))
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        if !self.needs_token() || self.brings_token(headers) {
             return Ok(());
         }
         if self.sessions.knows(headers) {

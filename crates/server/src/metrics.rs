@@ -15,9 +15,10 @@ use rollyard_gateway::gateway::GatewayCounts;
 use rollyard_store::archive::Status;
 use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::App;
+use crate::cluster::Cluster;
 use crate::error::ApiError;
 use crate::view;
 
@@ -273,6 +274,28 @@ fn register_gateway(registry: &mut Registry, counts: &GatewayCounts) {
     registry.register("gateway_boundaries", "Places between two turns, by how they were found", boundaries);
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+fn register_cluster(registry: &mut Registry, cluster: &Cluster) {
+    let owner: Family<OfRunLabel, Gauge> = Family::default();
+    let me = cluster.node();
+    for (run, owned_by, _) in cluster.register().placed(Instant::now()) {
+        owner.get_or_create(&OfRunLabel { run }).set(i64::from(owned_by.as_ref() == Some(&me)));
+    }
+    let takeovers: Counter = Counter::default();
+    takeovers.inc_by(cluster.takeovers());
+    let forwards: Family<Outcome, Counter> = Family::default();
+    for (outcome, count) in cluster.forwards().counts() {
+        forwards.get_or_create(&Outcome { outcome }).inc_by(count);
+    }
+    registry.register("cluster_owner", "1 for the runs that this node owns", owner);
+    registry.register("cluster_takeovers", "Runs that this node took over from others", takeovers);
+    registry.register("cluster_forwards", "Requests sent on to other nodes, by what came of it", forwards);
+}
+
 pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     let mut registry = Registry::with_prefix("rollyard");
     registry.register("requests", "Requests answered", app.metrics.calls.clone());
@@ -291,7 +314,11 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
             let groups = (ledger.open_groups(), ledger.posed_groups(), ledger.ready_groups());
             (ledger.books().clone(), groups, ledger.replay_stats())
         });
-        let (books, (open, posed, ready), replay) = seen.await?;
+        let (books, (open, posed, ready), replay) = match seen.await {
+            Ok(seen) => seen,
+            Err(error) if app.runs.is_going(&error) => continue,
+            Err(error) => return Err(error.into()),
+        };
         if let Some(stats) = replay {
             pools.note(&run, &stats, now_secs);
         }
@@ -325,6 +352,9 @@ pub(crate) async fn show(State(app): State<App>) -> Result<Response, ApiError> {
     archives.register(&mut registry);
     if let Some(gateway) = &app.gateway {
         register_gateway(&mut registry, &gateway.counts());
+    }
+    if let Some(cluster) = &app.cluster {
+        register_cluster(&mut registry, cluster);
     }
 
     let mut text = String::new();

@@ -113,7 +113,10 @@ async fn icon(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Result<Re
 /// Healthy means that every run answers from its disk.
 async fn healthz(State(app): State<App>) -> Result<Response, ApiError> {
     for yard in app.runs.all() {
-        yard.ask(|_| ()).await?;
+        match yard.ask(|_| ()).await {
+            Err(error) if !app.runs.is_going(&error) => return Err(error.into()),
+            _ => {}
+        }
     }
     Ok(Json(json!({"status": "ok"})).into_response())
 }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
+use crate::cluster::{Cluster, Owner};
+
 /// The run that slime's calls mean when they name none.
 pub const DEFAULT_RUN: &str = "default";
 
@@ -20,6 +22,10 @@ pub const DEFAULT_RUN: &str = "default";
 pub enum RunError {
     #[error("there is no run {name:?}; known are: {}", .known.join(", "))]
     Unknown { name: String, known: Vec<String> },
+    #[error("run {run:?} is owned by node {node}: {url}")]
+    Elsewhere { run: String, node: String, url: String },
+    #[error("run {run:?} has no owner at the moment; another node takes it over within seconds")]
+    NoOwner { run: String },
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("run {run:?}: {cause}")]
@@ -42,6 +48,8 @@ pub struct Runs {
     /// By run; they go before the runs do.
     archivers: RwLock<BTreeMap<String, Arc<Archiver>>>,
     open: RwLock<BTreeMap<String, Yard>>,
+    /// Where the runs are that are not open here, if this server is one of many.
+    cluster: Option<Arc<Cluster>>,
     /// Held while a run is created, so that two requests do not create the same.
     creating: Mutex<()>,
     _lock: DirLock,
@@ -68,17 +76,7 @@ impl Runs {
     ) -> Result<Self, RunError> {
         let folder = |cause| RunError::Folder { path: dir.to_owned(), cause };
         std::fs::create_dir_all(dir.join("runs")).map_err(folder)?;
-        let lock = DirLock::acquire(dir)?;
-        let defaults = RunConfig::default().patched(changes)?;
-        let runs = Self {
-            dir: dir.to_owned(),
-            defaults,
-            archive,
-            archivers: RwLock::default(),
-            open: RwLock::default(),
-            creating: Mutex::default(),
-            _lock: lock,
-        };
+        let runs = Self::none(dir, changes, archive, None)?;
         for entry in std::fs::read_dir(dir.join("runs")).map_err(folder)? {
             let name = entry.map_err(folder)?.file_name();
             match name.to_str().map(RunName::try_from) {
@@ -93,11 +91,68 @@ impl Runs {
         Ok(runs)
     }
 
+    /// The runs that this node of a cluster owns: none yet. What is only this node's is kept in `dir`.
+    pub fn open_clustered(
+        dir: &Path,
+        changes: &Map<String, Value>,
+        cluster: Arc<Cluster>,
+    ) -> Result<Self, RunError> {
+        std::fs::create_dir_all(dir)
+            .map_err(|cause| RunError::Folder { path: dir.to_owned(), cause })?;
+        if std::fs::read_dir(dir.join("runs")).is_ok_and(|mut runs| runs.next().is_some()) {
+            tracing::warn!("runs in the data folder are not served together with --log: {}", dir.display());
+        }
+        Self::none(dir, changes, None, Some(cluster))
+    }
+
+    fn none(
+        dir: &Path,
+        changes: &Map<String, Value>,
+        archive: Option<ArchiveSettings>,
+        cluster: Option<Arc<Cluster>>,
+    ) -> Result<Self, RunError> {
+        Ok(Self {
+            _lock: DirLock::acquire(dir)?,
+            dir: dir.to_owned(),
+            defaults: RunConfig::default().patched(changes)?,
+            archive,
+            archivers: RwLock::default(),
+            open: RwLock::default(),
+            cluster,
+            creating: Mutex::default(),
+        })
+    }
+
     pub fn find(&self, name: &str) -> Result<Yard, RunError> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        open.get(name)
-            .cloned()
-            .ok_or_else(|| RunError::Unknown { name: name.to_owned(), known: open.keys().cloned().collect() })
+        if let Some(yard) = open.get(name) {
+            return Ok(yard.clone());
+        }
+        let (name, known) = (name.to_owned(), open.keys().cloned().collect());
+        drop(open);
+        let Some(cluster) = &self.cluster else { return Err(RunError::Unknown { name, known }) };
+        Err(match cluster.owner(&name) {
+            Some(Owner::There { node, url }) => RunError::Elsewhere { run: name, node, url },
+            // It is ours, and was just taken out to be closed.
+            Some(Owner::Here | Owner::Nobody) => RunError::NoOwner { run: name },
+            None => RunError::Unknown { name, known: cluster.known() },
+        })
+    }
+
+    /// A run that this node owns from now on.
+    pub(crate) fn put(&self, yard: Yard) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        open.insert(yard.run_name().to_string(), yard);
+    }
+
+    /// A run that it does not any more; whoever takes it out closes it.
+    pub(crate) fn take(&self, run: &str) -> Option<Yard> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(run)
+    }
+
+    /// Whether a run cannot be asked because another node has it, or is about to: no trouble of this server's.
+    pub(crate) fn is_going(&self, error: &YardError) -> bool {
+        self.cluster.is_some() && matches!(error, YardError::Moved { .. } | YardError::Closed)
     }
 
     pub fn all(&self) -> Vec<Yard> {
@@ -107,6 +162,11 @@ impl Runs {
     /// Where the runs are archived, if they are.
     pub fn archive(&self) -> Option<&ArchiveSettings> {
         self.archive.as_ref()
+    }
+
+    /// The nodes that the runs are spread over, if they are.
+    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.cluster.as_ref()
     }
 
     /// The data folder.
@@ -121,14 +181,22 @@ impl Runs {
     /// The run of that name, made with `config` if it does not exist; true if it was made. Reads the disk.
     pub fn create(&self, run: &RunName, config: &RunConfig) -> Result<(Yard, bool), RunError> {
         let _one_at_a_time = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(yard) = self.find(run.as_str()) {
-            return Ok((yard, false));
+        match self.find(run.as_str()) {
+            Ok(yard) => return Ok((yard, false)),
+            Err(RunError::Unknown { .. }) if self.cluster.is_none() => {}
+            // A cluster makes its runs elsewhere.
+            Err(error) => return Err(error),
         }
         Ok((self.open_run(run, config, &mut |_, _, _| {})?, true))
     }
 
     /// Puts settings given at start into the default run; those not given stay as they were.
     pub async fn configure_default(&self, changes: &Map<String, Value>) -> Result<(), RunError> {
+        if let Some(cluster) = &self.cluster
+            && cluster.owner(DEFAULT_RUN) != Some(Owner::Here)
+        {
+            return cluster.configure(DEFAULT_RUN, changes).await;
+        }
         let yard = self.find(DEFAULT_RUN)?;
         let failed = |cause| RunError::Yard { run: DEFAULT_RUN.to_owned(), cause };
         yard.run(Command::Configure { changes: changes.clone(), start: None }).await.map_err(failed)?;

@@ -2,8 +2,9 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response, header};
+use axum::http::{HeaderMap, Request, Response, header};
 use axum::response::IntoResponse;
+use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,6 +21,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::decompression::RequestDecompressionLayer;
 
 use crate::App;
+use crate::cluster::{FORWARDED, Settler};
 use crate::connection::{Watch, WatchedStream};
 use crate::deliver::{FollowedBody, Receipt};
 use crate::guard::Guard;
@@ -42,12 +44,17 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     generators.begin(local, &app.runs);
     tasks.spawn(Arc::clone(&app.views).begin());
     let views = Arc::clone(&app.views);
+    if let Some(cluster) = &app.cluster {
+        tasks.spawn(Arc::clone(cluster).keep(app.clone()));
+    }
     tasks.spawn(Arc::clone(&app.live).watch(Arc::clone(&app.runs), stopping.clone()));
     if let Some(gateway) = &app.gateway {
         tasks.spawn(Arc::clone(gateway).keep_order(stopping.clone()));
     }
     let guard = Arc::new(Guard::new(&app.settings, local));
-    let handler = Handler { router: app.clone().router(&guard), guard, app, tasks: tasks.clone() };
+    let settler = app.cluster.clone().map(|cluster| Settler { cluster, runs: Arc::clone(&app.runs) });
+    let leaving = app.clone();
+    let handler = Handler { router: app.clone().router(&guard), guard, app, settler, tasks: tasks.clone() };
     let handler = Arc::new(handler);
     loop {
         let socket = tokio::select! {
@@ -77,6 +84,9 @@ pub async fn serve(listener: TcpListener, app: App) -> io::Result<()> {
     }
     if tokio::time::timeout(FINISH_WITHIN, generators.end()).await.is_err() {
         tracing::warn!("some generators did not end in time, and are killed");
+    }
+    if let Some(cluster) = &leaving.cluster {
+        cluster.leave(&leaving).await;
     }
     Ok(())
 }
@@ -112,6 +122,8 @@ struct Handler {
     app: App,
     guard: Arc<Guard>,
     router: Router,
+    /// Brings acks to other nodes, if there are any.
+    settler: Option<Settler>,
     tasks: TaskTracker,
 }
 
@@ -120,28 +132,53 @@ impl Handler {
         let started = Instant::now();
         let request_no = watch.begin_request();
         let call = Call::of(request.method(), request.uri().path());
+        let is_forwarded = self.is_forwarded(request.headers(), &watch);
         let mut response = match self.guard.check(request.method(), request.uri(), request.headers()) {
-            Ok(()) => self.route(request, &watch).await,
+            Ok(()) => self.answer(request.map(Body::new), &watch, is_forwarded).await,
             Err(refused) => refused.into_response(),
         };
         self.app.metrics.count(call, response.status(), started.elapsed());
-        if let Some(receipt) = response.extensions_mut().remove::<Receipt>() {
-            let tasks = self.tasks.clone();
-            return response
-                .map(|body| Body::new(FollowedBody::new(body, receipt, watch, request_no, tasks)));
+        if let Some(mut receipt) = response.extensions_mut().remove::<Receipt>() {
+            if is_forwarded {
+                receipt.hand_on(response.headers_mut());
+            }
+            let (tasks, settler) = (self.tasks.clone(), self.settler.clone());
+            return response.map(|body| {
+                Body::new(FollowedBody::new(body, receipt, (watch, request_no), tasks, settler))
+            });
         }
         response
     }
 
-    async fn route(&self, request: Request<Incoming>, watch: &Watch) -> Response<Body> {
+    /// Whether another node of the cluster sent the request on. Where there is a token it has to bring it; where there
+    /// is none, it stands on this machine.
+    fn is_forwarded(&self, headers: &HeaderMap, watch: &Watch) -> bool {
+        self.app.cluster.is_some()
+            && headers.contains_key(FORWARDED)
+            && if self.guard.needs_token() { self.guard.brings_token(headers) } else { watch.is_loopback() }
+    }
+
+    /// Here, or at the node that owns the run.
+    async fn answer(&self, request: Request<Body>, watch: &Watch, is_forwarded: bool) -> Response<Body> {
+        match &self.app.cluster {
+            Some(cluster) if !is_forwarded => {
+                let here = |request| self.route(request, watch).boxed();
+                cluster.dispatch(&self.app, request, &here).await
+            }
+            _ => self.route(request, watch).await,
+        }
+    }
+
+    async fn route(&self, request: Request<Body>, watch: &Watch) -> Response<Body> {
         let compress = match self.app.settings.compress_answers {
             CompressAnswers::Never => false,
             CompressAnswers::Always => true,
             CompressAnswers::Remote => !watch.is_loopback(),
         };
-        let has = |name| request.headers().contains_key(name);
-        let (packed, compress) = (has(header::CONTENT_ENCODING), compress && has(header::ACCEPT_ENCODING));
-        let request = request.map(Body::new);
+        let (packed, compress) = {
+            let has = |name| request.headers().contains_key(name);
+            (has(header::CONTENT_ENCODING), compress && has(header::ACCEPT_ENCODING))
+        };
         // A layer costs time on every request, so each is put on only where it has something to do.
         let router = self.router.clone();
         let answered = match (packed, compress) {

@@ -117,7 +117,7 @@ async fn take(app: &App, yard: Yard, asked: Asked) -> Result<Response, ApiError>
     let meta = app.generators.meta_info(&yard, &granted).await;
     let frameset = list_of_rows(&format!("Read {count} items"), &Some(meta).filter(|meta| !meta.is_null()))?;
     let deadline = Instant::now() + Duration::from_secs_f64(lease_secs);
-    let receipt = Receipt { yard: yard.clone(), lease: granted.lease, auto: true, deadline };
+    let receipt = Receipt::of(&yard, granted.lease, true, deadline);
     let parts = granted.groups.into_iter().map(Part::Group);
     let mut response = deliver::answer(yard, Some(granted.lease), parts, frameset);
     response.extensions_mut().insert(receipt);

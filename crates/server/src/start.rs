@@ -82,6 +82,9 @@ pub(crate) async fn start_again(app: &App, yard: &Yard, payload: Map<String, Val
 
 /// The run of that name, made if it does not exist, on a thread that may wait for the disk.
 pub(crate) async fn create(app: &App, run: RunName, config: RunConfig) -> Result<(Yard, bool), ApiError> {
+    if let Some(cluster) = &app.cluster {
+        return Ok(cluster.create(app, run, config).await?);
+    }
     let runs = std::sync::Arc::clone(&app.runs);
     let made = tokio::task::spawn_blocking(move || runs.create(&run, &config))
         .await

@@ -5,6 +5,7 @@ import { ErrorNotice, Notice } from "@/parts/Notice";
 import { compact, counted } from "@/parts/numbers";
 import { SessionPage } from "@/sessions/SessionPage";
 import { Sessions, useSessions } from "@/sessions/Sessions";
+import { Nodes } from "./Nodes";
 import { useLivePlace } from "./place";
 import { RunDetail } from "./RunDetail";
 import type { LiveRun } from "./types";
@@ -46,6 +47,7 @@ function Overview() {
   if (!run) {
     return (
       <div className={css["main"]}>
+        <Nodes onChoose={setName} />
         {listed}
         <Notice title="This server has no runs">Runs appear as soon as somebody writes to one, or POST /api/runs makes one.</Notice>
       </div>
@@ -64,6 +66,7 @@ function Overview() {
         </ul>
       </nav>
       <div className={css["main"]}>
+        <Nodes onChoose={setName} />
         {listed}
         <RunDetail run={run} nowMs={nowMs} />
       </div>

@@ -36,6 +36,44 @@ test("what is written while one looks is counted within two seconds", async () =
   expect(told.books.admitted).toBe(5);
 });
 
+test("a server by itself shows no nodes", async () => {
+  const run = `alone-${Date.now()}`;
+  await halfGroup(run);
+  const page = await open(`/live?run=${run}`);
+  await page.getByRole("heading", { name: run }).waitFor();
+  expect(await page.getByRole("region", { name: "Nodes" }).count()).toBe(0);
+});
+
+test("nodes are shown with what each owns, and lead to its run", async () => {
+  const run = `owned-${Date.now()}`;
+  await halfGroup(run);
+  const page = await open("/live");
+  const node = { alive: true, this: false, started: 0, heard_ms_ago: 120, runs: [] };
+  await page.route("**/api/nodes", (route) =>
+    route.fulfill({
+      json: {
+        node: "n0",
+        clustered: true,
+        nodes: [
+          { ...node, node: "n0", url: "http://10.0.0.7:8889", this: true, runs: [{ run, epoch: 1 }] },
+          { ...node, node: "n1", url: "http://10.0.0.8:8889", runs: [{ run: "default", epoch: 3 }] },
+          { ...node, node: "n2", url: "http://10.0.0.9:8889", alive: false, heard_ms_ago: 7300 },
+        ],
+        runs: [
+          { run, owner: "n0", epoch: 1 },
+          { run: "lonely", owner: null, epoch: 0 },
+        ],
+      },
+    }),
+  );
+  const nodes = page.getByRole("region", { name: "Nodes" });
+  await nodes.getByRole("heading", { name: "Nodes: 2 of 3 alive" }).waitFor();
+  await nodes.getByRole("row", { name: "n2 http://10.0.0.9:8889 not heard for 7 s" }).waitFor();
+  await nodes.getByText("1 run without an owner: lonely").waitFor();
+  await nodes.getByRole("row", { name: /^n0 \(this one\)/ }).getByRole("button", { name: run }).click();
+  await page.getByRole("heading", { name: run, exact: true }).waitFor();
+});
+
 test("the overview says where it is", async () => {
   expect(inject("url")).toMatch(/^http/);
   const page = await open("/live");

@@ -23,7 +23,11 @@ Example:
     rollyard serve --data /fast-disk/yard --group-size 16 --group-timeout-seconds 600
 
 With generators of your own, whose input files are in /data:
-    rollyard serve --generators ./generators --python .venv/bin/python --root /data";
+    rollyard serve --generators ./generators --python .venv/bin/python --root /data
+
+As one of many nodes, on NATS servers that keep three copies of every run:
+    rollyard serve --log nats://a:4222,nats://b:4222,nats://c:4222 --log-replicas 3 \\
+        --listen 10.0.0.7:8889 --token-file ./token";
 
 /// What the command line says.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 //! wins, and a default stands behind them. [`table`] lists the settings, [`sources`] reads the three places,
 //! [`resolve`] picks, [`show`] prints what was picked and from where.
 
+mod cluster;
 mod gateway;
 #[cfg(test)]
 mod page;
@@ -12,6 +13,7 @@ mod show;
 mod sources;
 mod table;
 
+pub(crate) use cluster::ClusterServing;
 pub(crate) use gateway::GatewayServing;
 pub(crate) use resolve::{Resolved, Serving};
 pub(crate) use show::show;
@@ -42,4 +44,16 @@ pub(crate) enum SettingsError {
          or listen on 127.0.0.1"
     )]
     NeedsToken { listen: std::net::SocketAddr },
+    #[error(
+        "archive and log cannot be used together yet: leave out one of them; a run can be archived by copying it to a \
+         data folder first (rollyard ledger copy)"
+    )]
+    ArchiveWithLog,
+    #[error("{name} = {value} has no effect without log (from {origin}); give --log nats://HOST:4222 too, or leave it out")]
+    NeedsLog { name: String, value: String, origin: String },
+    #[error(
+        "other nodes cannot reach this one at {listen}: say where they can with --advertise http://HOST:{}",
+        .listen.port()
+    )]
+    NeedsAdvertise { listen: std::net::SocketAddr },
 }

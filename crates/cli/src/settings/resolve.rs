@@ -10,6 +10,7 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::table::{Section, Setting, settings};
+use super::cluster::{ClusterServing, host_of};
 use super::{GatewayServing, SettingsError, Sources};
 
 /// A setting with the value it has, and where that comes from.
@@ -63,6 +64,8 @@ pub(crate) struct Serving {
     pub(crate) tokenizer: Option<PathBuf>,
     /// Whom agents ask through this server, if they do.
     pub(crate) gateway: Option<GatewayServing>,
+    /// The nodes that share its runs, if it is one of many.
+    pub(crate) cluster: Option<ClusterServing>,
     /// Where rollouts are kept, if anywhere.
     pub(crate) archive: Option<ArchiveSettings>,
     /// The knobs that were given; the default run keeps its own where none was.
@@ -78,7 +81,11 @@ impl Serving {
         picked.follow_task_type()?;
         let knobs = picked.knobs()?;
         let listen = picked.listen()?;
-        let server = picked.server()?;
+        let mut server = picked.server()?;
+        let cluster = picked.cluster(listen)?;
+        let advertised = cluster.as_ref().and_then(|cluster| cluster.advertise.as_deref());
+        // What the other nodes call us is a name of ours.
+        server.hosts.extend(advertised.and_then(|url| host_of(url.split_once("://")?.1)).map(str::to_owned));
         if !listen.ip().is_loopback() && server.token.is_none() {
             return Err(SettingsError::NeedsToken { listen });
         }
@@ -87,6 +94,7 @@ impl Serving {
             data: PathBuf::from(picked.text("data")?),
             log_level: picked.log_level()?,
             archive: picked.archive()?,
+            cluster,
             gateway: picked.gateway()?,
             tokenizer: picked.folder("tokenizer")?,
             server,
@@ -338,6 +346,10 @@ impl Picked {
 
     pub(super) fn optional_count(&self, name: &str) -> Result<Option<u32>, SettingsError> {
         if self.get(name).value.is_null() { Ok(None) } else { self.count(name).map(Some) }
+    }
+
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        !self.get(name).value.is_null()
     }
 
     /// A folder that is there.

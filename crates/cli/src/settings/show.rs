@@ -24,11 +24,18 @@ pub(crate) fn show(resolved: &[Resolved]) -> String {
     text
 }
 
+/// NATS servers may be named together with a password.
+fn has_login(name: &str, value: &Value) -> bool {
+    name == "log" && value.to_string().contains('@')
+}
+
 fn line(resolved: &Resolved) -> (String, String) {
     let name = resolved.setting.name;
     let value = match &resolved.value {
         Value::Null => return (format!("# {name}"), "not set".to_owned()),
-        _ if resolved.setting.is_secret() => "\"***\"".to_owned(),
+        value if resolved.setting.is_secret() || has_login(resolved.setting.name, value) => {
+            "\"***\"".to_owned()
+        }
         // A flag or a variable is text; where a number is meant, it is shown as one.
         Value::String(text) if !resolved.setting.default.is_string() && is_plain(text) => {
             text.trim().to_owned()

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::time::Instant;
 
+use super::nodes::Nodes;
 use super::run_stats::RunStats;
 use crate::terminal::{count, size, width};
 
@@ -21,6 +22,8 @@ const PLAIN: &str = "\x1b[0m";
 pub(super) struct View {
     url: String,
     runs: Vec<RunStats>,
+    /// Those that share the runs, where there are many.
+    nodes: Option<Nodes>,
     looked_at: Option<Instant>,
     rates: BTreeMap<String, Rates>,
     /// Why the last look failed.
@@ -41,6 +44,7 @@ impl View {
         Self {
             url: url.to_owned(),
             runs: Vec::new(),
+            nodes: None,
             looked_at: None,
             rates: BTreeMap::new(),
             trouble: None,
@@ -48,7 +52,7 @@ impl View {
         }
     }
 
-    pub(super) fn note(&mut self, now: Instant, runs: Vec<RunStats>) {
+    pub(super) fn note(&mut self, now: Instant, runs: Vec<RunStats>, nodes: Option<Nodes>) {
         self.trouble = None;
         let secs = self.looked_at.replace(now).map(|before| (now - before).as_secs_f64());
         for run in &runs {
@@ -61,7 +65,7 @@ impl View {
             push(&mut rates.trained, rate(run.books.trained, before.books.trained));
             push(&mut rates.dropped, rate(run.books.dropped, before.books.dropped));
         }
-        self.runs = runs;
+        (self.runs, self.nodes) = (runs, nodes);
     }
 
     pub(super) fn note_trouble(&mut self, trouble: String) {
@@ -75,6 +79,13 @@ impl View {
         if let Some(trouble) = &self.trouble {
             let shown: String = trouble.chars().take(columns.saturating_sub(1)).collect();
             let _infallible = writeln!(text, "{RED}{shown}{PLAIN}");
+        }
+        if let Some(nodes) = &self.nodes {
+            text.push('\n');
+            for line in nodes.table().lines() {
+                let shown: String = line.chars().take(columns.saturating_sub(1)).collect();
+                let _infallible = writeln!(text, "{shown}");
+            }
         }
         for run in &self.runs {
             text.push('\n');

@@ -5,6 +5,7 @@
 mod agents;
 mod archive;
 mod assign_ids;
+mod cluster;
 mod crash;
 mod demo;
 mod engine;

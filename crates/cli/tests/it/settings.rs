@@ -165,6 +165,27 @@ fn a_mistake_is_named_with_its_place() {
         ("", &[], &["--token", "a", "--token-file", "b"], &["both token and token_file", "flags"]),
         ("", &[], &["--listen", "0.0.0.0:8889"], &["0.0.0.0:8889", "token", "--token-file", "127.0.0.1"]),
         ("", &[], &["--listen", "[::]:8889"], &["[::]:8889", "token"]),
+        ("", &[], &["--log", "redis://a:1"], &["log = \"redis://a:1\"", "nats://host:4222", "--log"]),
+        ("", &[], &["--log", "nats://a:1,b"], &["log = \"nats://a:1,b\"", "nats://host:4222"]),
+        ("", &[], &["--log", "nats://u:s3cret@a,x"], &["log = \"nats://a,x\""]),
+        ("", &[], &["--log", "nats://a", "--log-replicas", "6"], &["log_replicas", "6", "from 1 to 5"]),
+        ("", &[], &["--log", "nats://a", "--log-replicas", "0"], &["log_replicas", "from 1 to 5"]),
+        ("", &[], &["--log", "nats://a", "--log-yard", "a b"], &["log_yard", "\"a b\"", "letters"]),
+        ("", &[], &["--log", "nats://a", "--log-credentials", "none"], &["log_credentials", "\"none\""]),
+        ("", &[], &["--log", "nats://a", "--log-max-bytes", "much"], &["log_max_bytes", "\"much\"", "bytes"]),
+        ("", &[], &["--log", "nats://a", "--blobs", "ftp://x"], &["blobs", "\"ftp://x\"", "s3://bucket/prefix"]),
+        ("", &[], &["--log", "nats://a", "--archive", "x"], &["archive and log", "rollyard ledger copy"]),
+        ("", &[], &["--log", "nats://a", "--node", "a/b"], &["node = \"a/b\"", "letters"]),
+        ("", &[], &["--log", "nats://a", "--advertise", "host"], &["advertise", "\"host\"", "http://"]),
+        ("", &[], &["--log", "nats://a", "--advertise", "http://0.0.0.0:1"], &["advertise", "0.0.0.0", "reach"]),
+        (
+            "",
+            &[],
+            &["--log", "nats://a", "--listen", "0.0.0.0:8889", "--token", "x"],
+            &["0.0.0.0:8889", "--advertise http://HOST:8889"],
+        ),
+        ("", &[], &["--node", "a"], &["node = \"a\"", "without log", "--log nats://HOST:4222"]),
+        ("[server]\nlog = 7\n", &[], &[], &["log = 7", "rollyard.toml"]),
     ] {
         let outcome = show(file, variables, flags);
         assert_eq!(outcome.code, Some(2), "{file:?} {variables:?} {flags:?}: {outcome:?}");
@@ -175,6 +196,14 @@ fn a_mistake_is_named_with_its_place() {
         }
         assert!(!outcome.stderr.contains("a b"), "the token is told: {}", outcome.stderr);
     }
+}
+
+#[test]
+fn the_servers_of_the_log_are_shown_without_their_password() {
+    let outcome = show("", &[], &["--log", "nats://u:s3cret@a:4222"]);
+    assert_eq!(line(&outcome, "log ="), "log = \"***\" # --log");
+    let outcome = show("", &[("ROLLYARD_LOG", "nats://a:4222,nats://b:4222")], &[]);
+    assert_eq!(line(&outcome, "log ="), "log = [\"nats://a:4222\", \"nats://b:4222\"] # ROLLYARD_LOG");
 }
 
 #[test]

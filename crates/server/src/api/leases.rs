@@ -76,12 +76,7 @@ async fn lease(
     let meta = app.generators.meta_info(&yard, &granted).await;
     let before = head(granted.lease, granted.until, &meta);
     let patience = Duration::from_secs_f64(ask.lease_seconds.unwrap_or(SECS_MAX));
-    let receipt = Receipt {
-        yard: yard.clone(),
-        lease: granted.lease,
-        auto: false,
-        deadline: Instant::now() + patience,
-    };
+    let receipt = Receipt::of(&yard, granted.lease, false, Instant::now() + patience);
     let frameset = Frameset { before, after: "]}", shape: Shape::Groups };
     let parts = granted.groups.into_iter().map(Part::Group);
     let mut response = deliver::answer(yard, Some(granted.lease), parts, frameset);

@@ -1,10 +1,11 @@
 //! Rollyard's own API, under `/api`.
 //!
-//! One file per noun: [`runs`], [`generators`], [`rollouts`], [`leases`], [`steps`], [`replay`], [`events`].
+//! One file per noun: [`runs`], [`generators`], [`rollouts`], [`leases`], [`steps`], [`replay`], [`events`], [`nodes`].
 
 mod events;
 mod generators;
 mod leases;
+mod nodes;
 mod replay;
 mod rollouts;
 mod runs;
@@ -25,4 +26,5 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(steps::routes())
         .merge(replay::routes())
         .merge(events::routes())
+        .merge(nodes::routes())
 }

@@ -146,7 +146,7 @@ async fn sample(
     if ask.step.is_none() {
         // A batch of a step belongs to other ranks too, and can be asked for again; this one cannot.
         let patience = Duration::from_secs_f64(ask.lease_seconds.unwrap_or(SECS_MAX));
-        let receipt = Receipt { yard, lease, auto: false, deadline: Instant::now() + patience };
+        let receipt = Receipt::of(&yard, lease, false, Instant::now() + patience);
         response.extensions_mut().insert(receipt);
     }
     Ok(response)

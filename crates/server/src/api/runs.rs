@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use rollyard_core::ids::RunName;
 use rollyard_core::ledger::{Books, Command, Ledger};
 use rollyard_store::archive::Status;
-use rollyard_store::yard::Yard;
+use rollyard_store::yard::{Yard, YardError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl From<&Books> for BooksAnswer {
     }
 }
 
-pub(super) async fn describe(app: &App, yard: &Yard) -> Result<RunAnswer, ApiError> {
+pub(super) async fn describe(app: &App, yard: &Yard) -> Result<RunAnswer, YardError> {
     let run = yard.run_name().to_string();
     let look = move |ledger: &Ledger| RunAnswer {
         run,
@@ -139,7 +139,11 @@ pub(super) async fn describe(app: &App, yard: &Yard) -> Result<RunAnswer, ApiErr
 async fn list(State(app): State<App>) -> Result<Json<Vec<RunAnswer>>, ApiError> {
     let mut runs = Vec::new();
     for yard in app.runs.all() {
-        let mut run = describe(&app, &yard).await?;
+        let mut run = match describe(&app, &yard).await {
+            Ok(run) => run,
+            Err(error) if app.runs.is_going(&error) => continue,
+            Err(error) => return Err(error.into()),
+        };
         if let Some(generator) = &mut run.generator {
             generator.log.clear();
         }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::Generators;
 
@@ -41,6 +42,8 @@ pub(super) struct Metas {
 struct Line {
     is_used: Arc<AtomicBool>,
     asks: mpsc::Sender<Ask>,
+    /// Cancelled when the run is not this server's any more.
+    released: CancellationToken,
 }
 
 /// A reader that wants to know what the function says of what its lease took.
@@ -65,8 +68,26 @@ impl Metas {
         }
         let (sender, asks) = mpsc::channel(ASKS_MAX);
         let is_used = Arc::new(AtomicBool::new(false));
-        by_run.insert(run.to_owned(), Line { is_used: Arc::clone(&is_used), asks: sender });
+        let line = Line { is_used: Arc::clone(&is_used), asks: sender, released: CancellationToken::new() };
+        by_run.insert(run.to_owned(), line);
         Some(Asks { is_used, asks })
+    }
+
+    /// Cancelled when the run is released, or the server stops.
+    pub(super) fn released(&self, run: &str, stopping: &CancellationToken) -> CancellationToken {
+        let released = stopping.child_token();
+        if let Some(line) = self.by_run.lock().unwrap_or_else(PoisonError::into_inner).get_mut(run) {
+            line.released = released.clone();
+        }
+        released
+    }
+
+    /// Nobody follows the run any more.
+    pub(super) fn release(&self, run: &str) {
+        let line = self.by_run.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+        if let Some(line) = line {
+            line.released.cancel();
+        }
     }
 
     fn line(&self, run: &str) -> Option<Line> {

@@ -82,8 +82,22 @@ impl Generators {
             None => drop(self.has_looked.send_replace(true)),
         }
         for yard in runs.all() {
-            self.attach(&yard);
-            self.tasks.spawn(Arc::clone(self).resume(yard));
+            self.adopt(&yard);
+        }
+    }
+
+    /// A run that was open before, here or elsewhere: its generator goes on.
+    pub(crate) fn adopt(self: &Arc<Self>, yard: &Yard) {
+        self.attach(yard);
+        self.tasks.spawn(Arc::clone(self).resume(yard.clone()));
+    }
+
+    /// A run that goes to another node, which goes on with its generator. Returns when nothing of it runs here.
+    pub(crate) async fn release(&self, run: &str) {
+        self.metas.release(run);
+        let supervisor = self.supervisors().remove(run);
+        if let Some(supervisor) = supervisor {
+            supervisor.dismiss().await;
         }
     }
 
@@ -178,7 +192,7 @@ impl Generators {
     fn supervisor_of(self: &Arc<Self>, yard: &Yard) -> Arc<Supervisor> {
         let mut supervisors = self.supervisors();
         let known = supervisors.entry(yard.run_name().to_string()).or_insert_with(|| {
-            let supervisor = Arc::new(Supervisor::new(yard.clone()));
+            let supervisor = Arc::new(Supervisor::new(yard.clone(), &self.stopping));
             self.tasks.spawn(Arc::clone(&supervisor).supervise(Arc::clone(self)));
             supervisor
         });
@@ -187,6 +201,11 @@ impl Generators {
 
     fn supervisors(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Supervisor>>> {
         self.supervisors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where this server listens.
+    pub(crate) fn server_url(&self) -> String {
+        self.local.get().map(|local| format!("http://{local}")).unwrap_or_default()
     }
 
     fn own_url(&self, run: &RunName) -> String {

@@ -50,9 +50,10 @@ pub(crate) fn attach(
         misses: HashMap::new(),
         told: None,
     };
-    tasks.spawn(stopping.clone().run_until_cancelled_owned(reviewer.run()));
+    let released = generators.metas.released(yard.run_name().as_str(), stopping);
+    tasks.spawn(released.clone().run_until_cancelled_owned(reviewer.run()));
     let follow = meta::follow(Arc::clone(generators), yard.clone(), asks);
-    tasks.spawn(stopping.clone().run_until_cancelled_owned(follow));
+    tasks.spawn(released.run_until_cancelled_owned(follow));
 }
 
 struct Reviewer {
@@ -87,7 +88,7 @@ impl Reviewer {
                         return;
                     }
                 }
-                Err(YardError::Closed) => return,
+                Err(YardError::Closed | YardError::Moved { .. }) => return,
                 Err(error) => self.wait(error.to_string()).await,
             }
         }

@@ -10,6 +10,7 @@ use rollyard_store::yard::Yard;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::Generators;
 use super::life::{self, End};
@@ -27,6 +28,10 @@ pub(super) struct Supervisor {
     pub(super) log: Arc<Log>,
     wanted: watch::Sender<Wanted>,
     seen: Mutex<Seen>,
+    /// Cancelled when the server stops, or the run goes to another node: its state stays as it is.
+    leaving: CancellationToken,
+    /// True once nothing runs any more.
+    over: watch::Sender<bool>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -76,9 +81,18 @@ impl Started {
 }
 
 impl Supervisor {
-    pub(super) fn new(yard: Yard) -> Self {
+    pub(super) fn new(yard: Yard, stopping: &CancellationToken) -> Self {
         let log = Arc::new(Log::new(yard.run_name().as_str()));
-        Self { yard, log, wanted: watch::Sender::default(), seen: Mutex::default() }
+        let (leaving, over) = (stopping.child_token(), watch::Sender::new(false));
+        Self { yard, log, wanted: watch::Sender::default(), seen: Mutex::default(), leaving, over }
+    }
+
+    /// Ends what runs, to be gone on with elsewhere. Returns when it has ended.
+    pub(super) async fn dismiss(&self) {
+        self.leaving.cancel();
+        let mut over = self.over.subscribe();
+        // An error is a sender that is gone, and with it all that could run.
+        let _gone = over.wait_for(|is_over| *is_over).await;
     }
 
     pub(super) fn start(&self, work: Work) -> Started {
@@ -119,15 +133,20 @@ impl Supervisor {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until the server stops.
+    /// Until the server stops, or the run goes elsewhere.
     pub(super) async fn supervise(self: Arc<Self>, generators: Arc<Generators>) {
+        self.look_after(&generators).await;
+        self.over.send_replace(true);
+    }
+
+    async fn look_after(&self, generators: &Arc<Generators>) {
         let mut wanted = self.wanted.subscribe();
-        while !generators.stopping.is_cancelled() {
+        while !self.leaving.is_cancelled() {
             let now = wanted.borrow_and_update().clone();
             match now {
                 Wanted::Work(work) => {
                     *self.lock() = Seen { work: Some(Arc::clone(&work)), ..Seen::default() };
-                    self.carry_out(&generators, &work).await;
+                    self.carry_out(generators, &work).await;
                     continue;
                 }
                 Wanted::Stop => {
@@ -145,7 +164,7 @@ impl Supervisor {
             }
             tokio::select! {
                 _ = wanted.changed() => {}
-                () = generators.stopping.cancelled() => {}
+                () = self.leaving.cancelled() => {}
             }
         }
     }
@@ -158,10 +177,10 @@ impl Supervisor {
         loop {
             let before = self.admitted().await;
             let end =
-                life::live(self, generators, work, resumes, self.until_unwanted(generators, work)).await;
+                life::live(self, generators, work, resumes, self.until_unwanted(work)).await;
             let now = self.admitted().await;
             let why = match end {
-                End::Stopped => return self.note_replaced(generators).await,
+                End::Stopped => return self.note_replaced().await,
                 End::Done(told) => {
                     let told = format!("{told}{} rollouts came in meanwhile", now.saturating_sub(first));
                     return self.conclude(work, GeneratorState::Finished, told).await;
@@ -182,7 +201,7 @@ impl Supervisor {
             self.note(None, format!("{why}; started again in {} s", pause.as_secs())).await;
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.until_unwanted(generators, work) => return self.note_replaced(generators).await,
+                () = self.until_unwanted(work) => return self.note_replaced().await,
             }
             self.lock().restarts += 1;
             resumes = true;
@@ -190,17 +209,13 @@ impl Supervisor {
     }
 
     /// Until something else is wanted than this work, or the server stops.
-    fn until_unwanted(
-        &self,
-        generators: &Generators,
-        work: &Arc<Work>,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        let (mut wanted, stopping) = (self.wanted.subscribe(), generators.stopping.clone());
+    fn until_unwanted(&self, work: &Arc<Work>) -> impl Future<Output = ()> + Send + use<> {
+        let (mut wanted, leaving) = (self.wanted.subscribe(), self.leaving.clone());
         let work = Arc::clone(work);
         async move {
             tokio::select! {
                 _ = wanted.wait_for(|wanted| !wanted.is(&work)) => {}
-                () = stopping.cancelled() => {}
+                () = leaving.cancelled() => {}
             }
         }
     }
@@ -217,10 +232,9 @@ impl Supervisor {
         self.note(Some(state), told).await;
     }
 
-    async fn note_replaced(&self, generators: &Generators) {
+    async fn note_replaced(&self) {
         // A server that stops leaves the state as it is: the next one goes on.
-        let is_replaced =
-            matches!(*self.wanted.borrow(), Wanted::Work(_)) && !generators.stopping.is_cancelled();
+        let is_replaced = matches!(*self.wanted.borrow(), Wanted::Work(_)) && !self.leaving.is_cancelled();
         if is_replaced {
             self.note(None, "stopped, because the run was started with something else".to_owned()).await;
         }

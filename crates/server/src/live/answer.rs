@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Query, State};
 use rollyard_core::ledger::{LeaseOut, Ledger, OpenGroup, Paced, Staleness};
 use rollyard_core::run_config::Mode;
-use rollyard_store::yard::Yard;
+use rollyard_store::yard::{Yard, YardError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -208,12 +208,16 @@ pub(super) async fn show(
     })?;
     let mut runs = Vec::new();
     for yard in app.runs.all() {
-        runs.push(describe(&app, &yard, asked.after_ms.unwrap_or_default()).await?);
+        match describe(&app, &yard, asked.after_ms.unwrap_or_default()).await {
+            Ok(run) => runs.push(run),
+            Err(error) if app.runs.is_going(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(Json(LiveAnswer { now_ms: now_ms(), began_ms: app.live.began_ms, runs }))
 }
 
-async fn describe(app: &App, yard: &Yard, after_ms: u64) -> Result<LiveRun, ApiError> {
+async fn describe(app: &App, yard: &Yard, after_ms: u64) -> Result<LiveRun, YardError> {
     let run = yard.run_name().to_string();
     let counted = app.live.counted(&run);
     let count_anew = counted.is_none();

@@ -78,6 +78,10 @@ impl Live {
         }
     }
 
+    pub(crate) fn began_ms(&self) -> u64 {
+        self.began_ms
+    }
+
     fn courses(&self) -> MutexGuard<'_, BTreeMap<String, Course>> {
         self.courses.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail on the spot")]
 
 mod api;
+mod cluster;
 mod faults;
 mod gateway;
 mod generators;

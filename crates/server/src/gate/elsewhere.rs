@@ -1,0 +1,51 @@
+//! Brings the rollouts of sessions to a run that another node owns, by the calls that any client has.
+
+use axum::http::{Method, StatusCode};
+use bytes::Bytes;
+use rollyard_gateway::delivery::{Delivery, RunLoad};
+use rollyard_gateway::refusal::{Kind, Refusal};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+pub(super) async fn load(cluster: &Cluster, run: &str) -> Result<RunLoad, Refusal> {
+    let failed = |why: String| Refusal::new(Kind::Internal, why);
+    let (status, said) =
+        cluster.call(run, Method::GET, &format!("/api/runs/{run}"), Bytes::new()).await.map_err(failed)?;
+    if !status.is_success() {
+        return Err(failed(format!("{status}: {}", String::from_utf8_lossy(&said))));
+    }
+    let said: Value = serde_json::from_slice(&said).map_err(|error| failed(error.to_string()))?;
+    let number = |path: &str| said.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    Ok(RunLoad {
+        steps: number("/version"),
+        accepted: number("/books/held") + number("/books/leased") + number("/books/trained"),
+    })
+}
+
+/// May be done again from the beginning: what was written before is written once.
+pub(super) async fn deliver(cluster: &Cluster, delivery: Delivery) -> Result<(), String> {
+    let Delivery { run, instance_id, items, closes_group } = delivery;
+    let lines = Bytes::from(items.join(&b'\n'));
+    let (status, said) =
+        cluster.call(&run, Method::POST, &format!("/api/runs/{run}/rollouts"), lines).await?;
+    let told = || String::from_utf8_lossy(&said).into_owned();
+    if !status.is_success() {
+        return Err(format!("{status}: {}", told()));
+    }
+    let written: Value = serde_json::from_slice(&said).map_err(|error| error.to_string())?;
+    if written.get("rejected_total").and_then(Value::as_u64) != Some(0) {
+        return Err(format!("the run refuses a rollout: {}", told()));
+    }
+    if closes_group {
+        let body = Bytes::from(json!({"instance_id": instance_id}).to_string());
+        let path = format!("/api/runs/{run}/close_group");
+        let (status, said) = cluster.call(&run, Method::POST, &path, body).await?;
+        // It was complete with what it has, and is closed.
+        let is_closed = status.is_success() || matches!(status, StatusCode::NOT_FOUND | StatusCode::CONFLICT);
+        if !is_closed {
+            return Err(format!("{status}: {}", String::from_utf8_lossy(&said)));
+        }
+    }
+    Ok(())
+}
