@@ -17,7 +17,7 @@ mod proxy;
 mod cluster;
 mod links;
 
-pub use binary::nats_server;
+pub use binary::{find_nats_server, nats_server};
 pub use cluster::Cluster;
 pub use links::Links;
 pub use options::{Login, Options, Sync};
