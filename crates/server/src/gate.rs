@@ -4,7 +4,7 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rollyard_core::ledger::Command;
+use rollyard_core::ledger::{Command, Ledger};
 use rollyard_core::run_config::Durability;
 use rollyard_core::tokens::Tokenizer;
 use rollyard_core::wire::item;
@@ -105,6 +105,11 @@ struct Beside {
     runs: Arc<Runs>,
 }
 
+fn load_of(ledger: &Ledger) -> RunLoad {
+    let books = ledger.books();
+    RunLoad { steps: ledger.version().unwrap_or(0), accepted: books.held + books.leased + books.trained }
+}
+
 impl RunsOfGateway for Beside {
     fn load<'a>(&'a self, run: &'a str) -> BoxFuture<'a, Result<Option<RunLoad>, Refusal>> {
         async move {
@@ -115,19 +120,12 @@ impl RunsOfGateway for Beside {
             let yard = match (self.runs.find(run), self.runs.cluster()) {
                 (Ok(yard), _) => yard,
                 (Err(RunError::Elsewhere { .. } | RunError::NoOwner { .. }), Some(cluster)) => {
-                    return elsewhere::load(cluster, run).await.map(Some);
+                    return elsewhere::load(cluster, &self.runs, run).await.map(Some);
                 }
                 (Err(error), _) => return Err(unknown(error.to_string())),
             };
-            let load = yard.ask(|ledger| {
-                let books = ledger.books();
-                RunLoad {
-                    steps: ledger.version().unwrap_or(0),
-                    accepted: books.held + books.leased + books.trained,
-                }
-            });
-            let load = load.await.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?;
-            Ok(Some(load))
+            let load = yard.ask(load_of).await;
+            Ok(Some(load.map_err(|error| Refusal::new(Kind::Internal, error.to_string()))?))
         }
         .boxed()
     }

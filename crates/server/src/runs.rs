@@ -97,8 +97,7 @@ impl Runs {
         changes: &Map<String, Value>,
         cluster: Arc<Cluster>,
     ) -> Result<Self, RunError> {
-        std::fs::create_dir_all(dir)
-            .map_err(|cause| RunError::Folder { path: dir.to_owned(), cause })?;
+        std::fs::create_dir_all(dir).map_err(|cause| RunError::Folder { path: dir.to_owned(), cause })?;
         if std::fs::read_dir(dir.join("runs")).is_ok_and(|mut runs| runs.next().is_some()) {
             tracing::warn!("runs in the data folder are not served together with --log: {}", dir.display());
         }

@@ -31,7 +31,8 @@ impl Picked {
             .collect();
         if servers.is_empty() {
             // Somebody who names a node believes that there are many.
-            let stray = NEED_LOG.into_iter().map(|name| self.get(name)).find(|given| given.origin == Origin::Flag);
+            let stray =
+                NEED_LOG.into_iter().map(|name| self.get(name)).find(|given| given.origin == Origin::Flag);
             return stray.map_or(Ok(None), |given| {
                 Err(SettingsError::NeedsLog {
                     name: given.setting.name.to_owned(),
@@ -49,7 +50,8 @@ impl Picked {
             return Err(SettingsError::Invalid {
                 name: "log".to_owned(),
                 value: format!("{told:?}"),
-                expected: "NATS servers, like nats://host:4222 or tls://host:4222, with commas between them".to_owned(),
+                expected: "NATS servers, like nats://host:4222 or tls://host:4222, with commas between them"
+                    .to_owned(),
                 origin: self.get("log").origin_name(),
             });
         }
@@ -68,7 +70,8 @@ impl Picked {
         if credentials.as_ref().is_some_and(|path| !path.is_file()) {
             return Err(self.get("log_credentials").invalid("a file that can be read"));
         }
-        let max_bytes = if self.is_given("log_max_bytes") { Some(self.size("log_max_bytes")? as u64) } else { None };
+        let max_bytes =
+            if self.is_given("log_max_bytes") { Some(self.size("log_max_bytes")? as u64) } else { None };
         Ok(Some(ClusterServing {
             log: jetstream::Settings {
                 credentials,
@@ -101,9 +104,14 @@ impl Picked {
 
     fn advertise(&self, listen: SocketAddr) -> Result<Option<String>, SettingsError> {
         let Some(url) = self.optional_text("advertise")? else {
-            return if listen.ip().is_unspecified() { Err(SettingsError::NeedsAdvertise { listen }) } else { Ok(None) };
+            return if listen.ip().is_unspecified() {
+                Err(SettingsError::NeedsAdvertise { listen })
+            } else {
+                Ok(None)
+            };
         };
-        let wrong = || self.get("advertise").invalid("a URL that other nodes can reach, like http://10.0.0.7:8889");
+        let wrong =
+            || self.get("advertise").invalid("a URL that other nodes can reach, like http://10.0.0.7:8889");
         let url = url.trim_end_matches('/').to_owned();
         let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).ok_or_else(wrong)?;
         let host = host_of(rest).ok_or_else(wrong)?;

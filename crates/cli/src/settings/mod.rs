@@ -49,7 +49,9 @@ pub(crate) enum SettingsError {
          data folder first (rollyard ledger copy)"
     )]
     ArchiveWithLog,
-    #[error("{name} = {value} has no effect without log (from {origin}); give --log nats://HOST:4222 too, or leave it out")]
+    #[error(
+        "{name} = {value} has no effect without log (from {origin}); give --log nats://HOST:4222 too, or leave it out"
+    )]
     NeedsLog { name: String, value: String, origin: String },
     #[error(
         "other nodes cannot reach this one at {listen}: say where they can with --advertise http://HOST:{}",

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
-use super::table::{Section, Setting, settings};
 use super::cluster::{ClusterServing, host_of};
+use super::table::{Section, Setting, settings};
 use super::{GatewayServing, SettingsError, Sources};
 
 /// A setting with the value it has, and where that comes from.

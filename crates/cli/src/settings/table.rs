@@ -173,7 +173,12 @@ pub(crate) fn settings() -> Vec<Setting> {
             json!([]),
             "NATS servers with JetStream, like nats://host:4222, that keep the runs of many nodes; the data folder keeps them if not set",
         ),
-        server("log_replicas", "N", json!(1), "Copies of each run that the NATS servers keep, 1 to 5, with log"),
+        server(
+            "log_replicas",
+            "N",
+            json!(1),
+            "Copies of each run that the NATS servers keep, 1 to 5, with log",
+        ),
         server(
             "log_yard",
             "NAME",

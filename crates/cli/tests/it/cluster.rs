@@ -2,6 +2,7 @@
 
 use crate::program::{Client, Server, agent, item, rollyard, run};
 use rollyard_test_nats::{Options, Server as Nats};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -37,7 +38,9 @@ impl Yard {
 
     fn join(&mut self, name: &str) {
         let dir = tempfile::tempdir().unwrap();
-        let flags = ["--log", &self.nats.url(), "--node", name, "--group-size", "2", "--log-level", "debug"];
+        let log = self.nats.url();
+        let flags =
+            ["--log", &log, "--node", name, "--group-size", "2", "--log-level", "debug", "--root", "/"];
         let server = Server::start(dir.path(), &flags);
         self.nodes.push(Node { name: name.to_owned(), server, dir });
     }
@@ -50,7 +53,8 @@ impl Yard {
     fn settle(&self) {
         let is_settled = |node: &Node| {
             let answer = node.client().get("/api/nodes").1;
-            let alive = answer["nodes"].as_array().unwrap().iter().filter(|node| node["alive"] == true).count();
+            let alive =
+                answer["nodes"].as_array().unwrap().iter().filter(|node| node["alive"] == true).count();
             let owned = answer["runs"].as_array().unwrap().iter().all(|run| run["owner"].is_string());
             alive == self.nodes.len() && owned
         };
@@ -61,7 +65,8 @@ impl Yard {
         let mut owner = None;
         within(10.0, "the run has an owner", || {
             let answer = self.nodes[0].client().get("/api/nodes").1;
-            let placed = answer["runs"].as_array().unwrap().iter().find(|placed| placed["run"] == run).cloned();
+            let placed =
+                answer["runs"].as_array().unwrap().iter().find(|placed| placed["run"] == run).cloned();
             let name = placed.and_then(|placed| placed["owner"].as_str().map(str::to_owned));
             owner = name.and_then(|name| self.nodes.iter().position(|node| node.name == name));
             owner.is_some()
@@ -239,6 +244,46 @@ fn a_reader_that_hangs_up_at_another_node_gives_its_lease_back() {
     within(10.0, "the read is acked", || {
         yard.ask(0).get(&format!("/api/runs/{run}/books")).1["trained"] == 40
     });
+}
+
+#[test]
+fn an_owner_that_was_paused_can_write_nothing_more_and_finds_its_place_again() {
+    let yard = Yard::start(3);
+    let run = yard.run_of(1);
+    fill(&yard.ask(0), &run, 0..3);
+    yard.nodes[1].server.signal(Signal::STOP);
+    let took = write(&yard.ask(0), &run, &item("meanwhile", "meanwhile", 1.0));
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    yard.nodes[1].server.signal(Signal::CONT);
+    // Asked at once, before it has noticed anything: it must not write beside the new owner.
+    let took = write(&yard.ask(1), &run, &item("after", "after", 1.0));
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    let seen = |no: usize| yard.ask(no).get(&format!("/api/runs/{run}/books")).1;
+    assert_eq!(seen(0)["admitted"], 8);
+    within(5.0, "all nodes see the same books", || (0..3).all(|no| seen(no) == seen(0)));
+    let ids: BTreeSet<String> = read(&yard.ask(1), &run, 6).into_iter().collect();
+    assert_eq!(ids.len(), 6);
+}
+
+#[test]
+fn a_generator_goes_on_where_its_run_goes() {
+    let mut yard = Yard::start(2);
+    let run = yard.run_of(1);
+    let input = yard.nodes[0].dir.path().join("input.jsonl");
+    std::fs::write(&input, "{\"instance_id\": \"a\", \"prompt\": [{\"role\": \"user\", \"content\": \"1+1?\"}], \"label\": \"2\"}\n")
+        .unwrap();
+    let payload = json!({"task_type": "math", "input_file": input, "num_repeat_per_sample": 2,
+        "remote_engine_url": "http://127.0.0.1:1/v1", "num_process": 1});
+    let (status, body) = yard.ask(0).post(&format!("/runs/{run}/start_rollout"), &payload);
+    assert_eq!((status, &body["generator"]), (200, &json!("started")), "{body}");
+    let state = |yard: &Yard| yard.ask(0).get(&format!("/api/runs/{run}")).1["generator"]["state"].clone();
+    within(10.0, "it runs", || state(&yard) == "running");
+    yard.nodes.remove(1).server.stop();
+    within(10.0, "it runs at the new owner", || {
+        let shown = yard.ask(0).get(&format!("/api/runs/{run}")).1;
+        shown["generator"]["state"] == "running" && !shown["generator"]["progress"].is_null()
+    });
+    assert_eq!(yard.owner(&run), 0);
 }
 
 #[test]

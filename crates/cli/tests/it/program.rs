@@ -98,13 +98,13 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+    }
+
     /// Asks it to stop and gives back its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
-        rustix::process::kill_process(
-            rustix::process::Pid::from_child(&self.child),
-            rustix::process::Signal::TERM,
-        )
-        .unwrap();
+        self.signal(rustix::process::Signal::TERM);
         wait(&mut self.child, Duration::from_secs(30)).code()
     }
 

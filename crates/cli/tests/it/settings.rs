@@ -159,7 +159,7 @@ fn a_mistake_is_named_with_its_place() {
         ("", &[], &["--listen", "8889"], &["listen", "\"8889\"", "127.0.0.1:8889", "--listen"]),
         ("", &[], &["--max-body-bytes", "0"], &["max_body_bytes", "above 0"]),
         ("", &[], &["--compress-answers", "maybe"], &["compress_answers", "\"maybe\"", "remote"]),
-        ("", &[], &["--token", "a b"], &["token", "without spaces", "--token"]),
+        ("", &[], &["--token", "s3 cret"], &["token", "without spaces", "--token"]),
         ("", &[], &["--token", ""], &["token", "--token"]),
         ("", &[], &["--token-file", "missing"], &["cannot read the token", "missing"]),
         ("", &[], &["--token", "a", "--token-file", "b"], &["both token and token_file", "flags"]),
@@ -170,14 +170,24 @@ fn a_mistake_is_named_with_its_place() {
         ("", &[], &["--log", "nats://u:s3cret@a,x"], &["log = \"nats://a,x\""]),
         ("", &[], &["--log", "nats://a", "--log-replicas", "6"], &["log_replicas", "6", "from 1 to 5"]),
         ("", &[], &["--log", "nats://a", "--log-replicas", "0"], &["log_replicas", "from 1 to 5"]),
-        ("", &[], &["--log", "nats://a", "--log-yard", "a b"], &["log_yard", "\"a b\"", "letters"]),
+        ("", &[], &["--log", "nats://a", "--log-yard", "a_b"], &["log_yard", "\"a_b\"", "letters"]),
         ("", &[], &["--log", "nats://a", "--log-credentials", "none"], &["log_credentials", "\"none\""]),
         ("", &[], &["--log", "nats://a", "--log-max-bytes", "much"], &["log_max_bytes", "\"much\"", "bytes"]),
-        ("", &[], &["--log", "nats://a", "--blobs", "ftp://x"], &["blobs", "\"ftp://x\"", "s3://bucket/prefix"]),
+        (
+            "",
+            &[],
+            &["--log", "nats://a", "--blobs", "ftp://x"],
+            &["blobs", "\"ftp://x\"", "s3://bucket/prefix"],
+        ),
         ("", &[], &["--log", "nats://a", "--archive", "x"], &["archive and log", "rollyard ledger copy"]),
         ("", &[], &["--log", "nats://a", "--node", "a/b"], &["node = \"a/b\"", "letters"]),
         ("", &[], &["--log", "nats://a", "--advertise", "host"], &["advertise", "\"host\"", "http://"]),
-        ("", &[], &["--log", "nats://a", "--advertise", "http://0.0.0.0:1"], &["advertise", "0.0.0.0", "reach"]),
+        (
+            "",
+            &[],
+            &["--log", "nats://a", "--advertise", "http://0.0.0.0:1"],
+            &["advertise", "0.0.0.0", "reach"],
+        ),
         (
             "",
             &[],
@@ -194,7 +204,8 @@ fn a_mistake_is_named_with_its_place() {
         for part in parts {
             assert!(outcome.stderr.contains(part), "{part:?} is not in {:?}", outcome.stderr);
         }
-        assert!(!outcome.stderr.contains("a b"), "the token is told: {}", outcome.stderr);
+        let is_told = ["s3 cret", "s3cret"].iter().any(|secret| outcome.stderr.contains(secret));
+        assert!(!is_told, "the secret is told: {}", outcome.stderr);
     }
 }
 

@@ -295,7 +295,8 @@ impl Asked {
 
 /// Whether an answer says that the run is somebody else's.
 fn judge(response: Response<Body>) -> Tried {
-    let is_moved = response.status() == StatusCode::SERVICE_UNAVAILABLE && response.headers().contains_key(MOVED);
+    let is_moved =
+        response.status() == StatusCode::SERVICE_UNAVAILABLE && response.headers().contains_key(MOVED);
     if is_moved { Tried::Again(response) } else { Tried::Answered(response) }
 }
 
@@ -334,6 +335,7 @@ fn lost(node: &str) -> ApiError {
 }
 
 fn wrong_token(node: &str) -> ApiError {
-    let message = format!("node {node} refuses the token of this one; start all nodes with the same --token-file");
+    let message =
+        format!("node {node} refuses the token of this one; start all nodes with the same --token-file");
     ApiError::new(StatusCode::BAD_GATEWAY, "tokens_differ", message)
 }

@@ -84,7 +84,9 @@ impl Cluster {
         let mut runs: BTreeMap<String, (bool, Value)> = BTreeMap::new();
         for (node, answers) in said {
             for answer in answers {
-                let Some(run) = answer.get("run").and_then(Value::as_str).map(str::to_owned) else { continue };
+                let Some(run) = answer.get("run").and_then(Value::as_str).map(str::to_owned) else {
+                    continue;
+                };
                 let is_owner = match self.owner(&run) {
                     Some(Owner::Here) => node == me,
                     Some(Owner::There { node: owner, .. }) => node == owner,

@@ -147,6 +147,10 @@ impl Cluster {
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
     pub(crate) fn takeovers(&self) -> u64 {
         self.takeovers.load(Ordering::Relaxed)
     }

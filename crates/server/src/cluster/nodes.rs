@@ -134,9 +134,10 @@ impl Nodes {
             self.peers.remove(&beat.node);
             return;
         }
-        let known = self.peers.get(&beat.node).filter(|peer| {
-            peer.beat.incarnation == beat.incarnation && now - peer.last < self.dead_after
-        });
+        let known = self
+            .peers
+            .get(&beat.node)
+            .filter(|peer| peer.beat.incarnation == beat.incarnation && now - peer.last < self.dead_after);
         let since = known.map_or(now, |peer| peer.since);
         // What is no name was not said by a node of ours.
         if NodeName::try_from(beat.node.as_str()).is_ok() {

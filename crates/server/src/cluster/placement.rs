@@ -105,9 +105,7 @@ mod tests {
 
     fn owners(nodes: &[&str]) -> Vec<String> {
         let candidates = alive(nodes);
-        (0..3000)
-            .map(|run| preferred(&format!("run-{run}"), &candidates).unwrap().node.to_owned())
-            .collect()
+        (0..3000).map(|run| preferred(&format!("run-{run}"), &candidates).unwrap().node.to_owned()).collect()
     }
 
     #[test]
@@ -153,11 +151,9 @@ mod tests {
         let timing = Timing::default();
         let best = preferred("run", &alive(&NODES)).unwrap().node;
         let other = NODES.into_iter().find(|node| *node != best).unwrap();
-        for (me, alive_secs, expected) in [
-            (other, 9, Duty::Nothing),
-            (other, 10, Duty::HandOver),
-            (best, 60, Duty::Nothing),
-        ] {
+        for (me, alive_secs, expected) in
+            [(other, 9, Duty::Nothing), (other, 10, Duty::HandOver), (best, 60, Duty::Nothing)]
+        {
             let alive_for = Duration::from_secs(alive_secs);
             let candidates = NODES.map(|node| Candidate { node, alive_for });
             assert_eq!(duty("run", me, &candidates, Held::Me, &timing), expected, "{me} {alive_secs}");

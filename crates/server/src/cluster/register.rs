@@ -31,7 +31,10 @@ pub(crate) struct Me {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Here,
-    There { node: String, url: String },
+    There {
+        node: String,
+        url: String,
+    },
     /// It has none that is known, for the moment.
     Nobody,
 }
@@ -284,8 +287,7 @@ impl Register {
     }
 
     fn candidates(&self, run: &str, now: Instant) -> Vec<Candidate<'_>> {
-        let able =
-            |peer: &&Peer| !peer.beat.retiring && !peer.beat.unable.iter().any(|unable| unable == run);
+        let able = |peer: &&Peer| !peer.beat.retiring && !peer.beat.unable.iter().any(|unable| unable == run);
         let others = self.nodes.alive(now).filter(able).map(|peer| Candidate {
             node: &peer.beat.node,
             alive_for: now.saturating_duration_since(peer.since),
@@ -294,13 +296,15 @@ impl Register {
         others.chain(Some(me)).collect()
     }
 
+    /// Whoever does not hear the others cannot say that nobody has a run, nor for how long: two nodes that begin together
+    /// would claim everything at the same moment.
     fn note_orphans(&mut self, now: Instant) {
         let nodes = &self.nodes;
+        let hears = nodes.hears(now);
         for (run, known) in &mut self.runs {
-            let is_held = known.mine.is_some()
-                || nodes.alive(now).any(|peer| peer.held.contains_key(run));
+            let is_held = known.mine.is_some() || nodes.alive(now).any(|peer| peer.held.contains_key(run));
             match known.orphan_since {
-                _ if is_held => known.orphan_since = None,
+                _ if is_held || !hears => known.orphan_since = None,
                 None => known.orphan_since = Some(now),
                 Some(_) => {}
             }

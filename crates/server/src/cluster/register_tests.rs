@@ -78,7 +78,7 @@ impl World {
         self.now += TICK;
         let now = self.now;
         let speaks = |node: &Node| !node.is_dead && node.silent_until.is_none_or(|until| now >= until);
-        if (now - self.start).as_millis() % 300 == 0 {
+        if (now - self.start).as_millis().is_multiple_of(300) {
             let beats: Vec<Beat> =
                 self.nodes.iter().filter(|node| speaks(node)).map(|node| node.register.beat(now)).collect();
             for node in self.nodes.iter_mut().filter(|node| speaks(node)) {
@@ -242,16 +242,15 @@ fn nobody_claims_anything_while_nobody_can_be_heard() {
 fn a_node_that_cannot_open_a_run_leaves_it_to_others() {
     let mut world = World::new(&["a", "b"], 1);
     let now = world.now;
-    let owner = placement::preferred(
-        "run-0",
-        &["a", "b"].map(|node| Candidate { node, alive_for: Duration::ZERO }),
-    );
+    let owner =
+        placement::preferred("run-0", &["a", "b"].map(|node| Candidate { node, alive_for: Duration::ZERO }));
     let owner = owner.unwrap().node.to_owned();
     // It tries, fails, and says so.
     world.node(&owner).register.begin("run-0");
     world.node(&owner).register.failed("run-0", now + Duration::from_secs(1));
     world.run_for(1.0);
-    assert_eq!(world.node(&owner).register.beat(world.now).unable, ["run-0"]);
+    let now = world.now;
+    assert_eq!(world.node(&owner).register.beat(now).unable, ["run-0"]);
     world.run_for(4.0);
     world.check_settled(1);
 }
@@ -260,7 +259,8 @@ fn a_node_that_cannot_open_a_run_leaves_it_to_others() {
 fn what_others_say_of_runs_that_cannot_be_is_not_believed() {
     let mut world = World::new(&["a"], 1);
     let held = HeldRun { run: "../etc".to_owned(), epoch: 1, busy: false };
-    let beat = Beat { node: "x".to_owned(), runs: vec![held], orphans: vec!["".to_owned()], ..Beat::default() };
+    let beat =
+        Beat { node: "x".to_owned(), runs: vec![held], orphans: vec!["".to_owned()], ..Beat::default() };
     let now = world.now;
     world.node("a").register.heard(beat, now);
     assert_eq!(world.node("a").register.placed(now).len(), 1);

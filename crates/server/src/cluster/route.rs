@@ -21,7 +21,9 @@ impl<'a> Route<'a> {
     pub(crate) fn of(method: &Method, path: &'a str) -> Self {
         let mut parts = path.split('/').skip(1);
         match [parts.next(), parts.next(), parts.next(), parts.next()] {
-            [Some("buffer"), Some(_), None, _] | [Some("get_rollout_data"), None, ..] => Self::Run(DEFAULT_RUN),
+            [Some("buffer"), Some(_), None, _] | [Some("get_rollout_data"), None, ..] => {
+                Self::Run(DEFAULT_RUN)
+            }
             [Some("start_rollout"), None, ..] => Self::MakeIn("run"),
             [Some("runs"), Some(run), Some("start_rollout"), None] => Self::Make(run),
             [Some("runs"), Some(run), Some(_), _] => Self::Run(run),

@@ -5,17 +5,35 @@ use bytes::Bytes;
 use rollyard_gateway::delivery::{Delivery, RunLoad};
 use rollyard_gateway::refusal::{Kind, Refusal};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 use crate::cluster::Cluster;
+use crate::runs::Runs;
 
-pub(super) async fn load(cluster: &Cluster, run: &str) -> Result<RunLoad, Refusal> {
-    let failed = |why: String| Refusal::new(Kind::Internal, why);
-    let (status, said) =
-        cluster.call(run, Method::GET, &format!("/api/runs/{run}"), Bytes::new()).await.map_err(failed)?;
-    if !status.is_success() {
-        return Err(failed(format!("{status}: {}", String::from_utf8_lossy(&said))));
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A run that is on its way from one node to another is waited for.
+pub(super) async fn load(cluster: &Cluster, runs: &Runs, run: &str) -> Result<RunLoad, Refusal> {
+    let until = Instant::now() + cluster.timing().owner_within;
+    loop {
+        let tried = match runs.find(run) {
+            Ok(yard) => yard.ask(super::load_of).await.map_err(|error| error.to_string()),
+            Err(_) => ask(cluster, run).await,
+        };
+        match tried {
+            Ok(load) => return Ok(load),
+            Err(why) if Instant::now() >= until => return Err(Refusal::new(Kind::Internal, why)),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
     }
-    let said: Value = serde_json::from_slice(&said).map_err(|error| failed(error.to_string()))?;
+}
+
+async fn ask(cluster: &Cluster, run: &str) -> Result<RunLoad, String> {
+    let (status, said) = cluster.call(run, Method::GET, &format!("/api/runs/{run}"), Bytes::new()).await?;
+    if !status.is_success() {
+        return Err(format!("{status}: {}", String::from_utf8_lossy(&said)));
+    }
+    let said: Value = serde_json::from_slice(&said).map_err(|error| error.to_string())?;
     let number = |path: &str| said.pointer(path).and_then(Value::as_u64).unwrap_or(0);
     Ok(RunLoad {
         steps: number("/version"),

@@ -176,8 +176,7 @@ impl Supervisor {
         let mut failures: u32 = 0;
         loop {
             let before = self.admitted().await;
-            let end =
-                life::live(self, generators, work, resumes, self.until_unwanted(work)).await;
+            let end = life::live(self, generators, work, resumes, self.until_unwanted(work)).await;
             let now = self.admitted().await;
             let why = match end {
                 End::Stopped => return self.note_replaced().await,

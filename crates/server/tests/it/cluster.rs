@@ -76,7 +76,8 @@ impl Ground for Shared {
     }
 
     fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, Bytes>, String>> {
-        let heard = BroadcastStream::new(self.said.subscribe()).filter_map(|beat| std::future::ready(beat.ok()));
+        let heard =
+            BroadcastStream::new(self.said.subscribe()).filter_map(|beat| std::future::ready(beat.ok()));
         std::future::ready(Ok(heard.boxed())).boxed()
     }
 }
@@ -211,7 +212,8 @@ fn a_request_reaches_the_owner_and_its_answer_comes_back_whole() {
     assert_eq!(one.post(&ack, json!({})).0, 200);
     assert_eq!(other.books(&run)["trained"], 2);
     assert_eq!(one.books(&run), other.books(&run));
-    let metrics = agent().get(format!("http://{}/metrics", one.addr)).call().unwrap().body_mut().read_to_string();
+    let metrics =
+        agent().get(format!("http://{}/metrics", one.addr)).call().unwrap().body_mut().read_to_string();
     assert!(metrics.unwrap().contains("rollyard_cluster_forwards_total{outcome=\"answered\"}"));
 }
 
@@ -290,7 +292,9 @@ fn nodes_with_different_tokens_say_so() {
     eventually("the default run has an owner", || owner(&one, "default").is_some());
     let token = [("authorization", "Bearer s3cret")];
     let answers: Vec<(u16, Value)> = (0..40)
-        .map(|number| one.send("/api/runs", json!({"name": format!("r{number}")}).to_string().as_bytes(), &token))
+        .map(|number| {
+            one.send("/api/runs", json!({"name": format!("r{number}")}).to_string().as_bytes(), &token)
+        })
         .collect();
     let refused = answers.iter().find(|(status, _)| *status == 502).unwrap();
     assert_eq!(refused.1["error"]["code"], "tokens_differ");
@@ -339,7 +343,8 @@ fn lists_have_the_runs_of_all_nodes() {
     let (one, other, run) = two(&Settings::default());
     for node in [&one, &other] {
         let runs = node.get("/api/runs").1;
-        let names: Vec<&str> = runs.as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+        let names: Vec<&str> =
+            runs.as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
         assert!(names.contains(&"default") && names.contains(&run.as_str()), "{names:?}");
         assert!(names.is_sorted(), "{names:?}");
         let live = node.get("/api/live").1;
