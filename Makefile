@@ -29,7 +29,7 @@ PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist
 PAGE_TOOLS := web/node_modules/.package-lock.json
 export CHROMIUM ?= /usr/bin/chromium
 
-.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium faketime test-engines test-gguf test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale bench-engines bench-encoders bench-models fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium faketime test-engines test-gguf test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale bench-cluster bench-engines bench-encoders bench-models fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -178,8 +178,8 @@ lint: $(VENV)/package $(PAGE_TOOLS)
 	MYPYPATH=tests:tests/clients:python/tests $(VENV)/bin/mypy --strict python/tests python/pack_wheel.py examples
 	cd web && npm run lint --silent
 
-# Ratios against baselines run in the same command. About twenty minutes and 25 GB of disk.
-bench: build $(VENV)/bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale
+# Ratios against baselines run in the same command. About half an hour and 25 GB of disk.
+bench: build $(VENV)/bench $(VENV)/clients bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale
 	cargo run --release --locked -p rollyard-bench -- all --build
 
 # Loss masks against transformers, in one process, with the package as users install it.
@@ -219,6 +219,11 @@ bench-demo: build $(PAGE_TOOLS) chromium
 bench-scale:
 	cargo run --release --locked -p rollyard-core --example scale
 	cargo run --release --locked -p rollyard-core --example scale -- --rollouts answers --seconds 120
+
+# Three nodes on three NATS servers against one server, all on this machine. About ten minutes and 12 GB of disk.
+bench-cluster: $(VENV)/clients
+	cargo build --release --locked -p rollyard -p rollyard-bench
+	$(TARGET)/release/rollyard-bench cluster --rollyard $(TARGET)/release/rollyard
 
 $(VENV)/reverb/tried: $(REVERB_DEPS)
 	rm -rf $(VENV)/reverb && $(PYTHON) -m venv $(VENV)/reverb

@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::http::{Answer, request};
-use crate::items::{Request, Sequence};
+use crate::items::{DEFAULT_RUN, Request, Sequence};
 
 /// How often each slow writer sends its next byte.
 const BYTE_EVERY: Duration = Duration::from_millis(250);
@@ -59,7 +59,7 @@ impl Crowd {
             .map(|_| slow_reader(address, members.items_per_reader))
             .collect::<Result<Vec<_>>>()?;
         let mut sequence = Sequence::new('d', 1);
-        let mut rollout = Request::single(address, 1);
+        let mut rollout = Request::single(address, DEFAULT_RUN, 1);
         let mut writers = Vec::with_capacity(members.slow_writers);
         let mut slow_writers = Vec::with_capacity(members.slow_writers);
         for _ in 0..members.slow_writers {

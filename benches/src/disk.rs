@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use rustix::fs::{Advice, fadvise, statvfs};
 
-use crate::items::{Request, Sequence};
+use crate::items::{DEFAULT_RUN, Request, Sequence};
 
 /// Appends items to one file, with an fdatasync after every `items_per_sync`, for this long: items per second.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn bare_append(under: &Path, items_per_sync: u64, window: Duration) -
     let mut file = OpenOptions::new().create_new(true).append(true).open(folder.path().join("log"))?;
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut items: Vec<Request> =
-        (0..items_per_sync).map(|seed| Request::single(nowhere, seed + 1)).collect();
+        (0..items_per_sync).map(|seed| Request::single(nowhere, DEFAULT_RUN, seed + 1)).collect();
     let begin = Instant::now();
     let mut written = 0;
     while begin.elapsed() < window {

@@ -52,6 +52,11 @@ impl Client {
         serde_json::from_slice(&body).with_context(|| format!("the answer is not JSON: {}", excerpt(&body)))
     }
 
+    /// The body of an answer, whatever its status.
+    pub(crate) fn body(&self, answer: &Answer) -> Result<Vec<u8>> {
+        answer.body(&self.received)
+    }
+
     pub(crate) fn get(&mut self, path: &str) -> Result<Value> {
         let answer = self.call("GET", path, "")?;
         self.json(&answer).with_context(|| format!("GET {path}"))

@@ -9,6 +9,9 @@ use std::net::SocketAddr;
 /// The size of one item on the wire, give or take the end of a sentence.
 pub(crate) const ITEM_BYTES: usize = 10_000;
 
+/// The run of calls that name none.
+pub(crate) const DEFAULT_RUN: &str = "default";
+
 const ID_WIDTH: usize = 12;
 const REWARD_WIDTH: usize = 4;
 
@@ -51,13 +54,17 @@ struct Offsets {
 
 impl Request {
     /// `POST /buffer/write` with one item.
-    pub(crate) fn single(to: SocketAddr, seed: u64) -> Self {
-        Self::with_items(to, "/buffer/write", "application/json", seed, 1)
+    pub(crate) fn single(to: SocketAddr, run: &str, seed: u64) -> Self {
+        let path = match run {
+            DEFAULT_RUN => "/buffer/write".to_owned(),
+            run => format!("/runs/{run}/buffer/write"),
+        };
+        Self::with_items(to, &path, "application/json", seed, 1)
     }
 
     /// The bulk write: `items` lines of NDJSON.
-    pub(crate) fn bulk(to: SocketAddr, seed: u64, items: usize) -> Self {
-        Self::with_items(to, "/api/runs/default/rollouts", "application/x-ndjson", seed, items)
+    pub(crate) fn bulk(to: SocketAddr, run: &str, seed: u64, items: usize) -> Self {
+        Self::with_items(to, &format!("/api/runs/{run}/rollouts"), "application/x-ndjson", seed, items)
     }
 
     fn with_items(to: SocketAddr, path: &str, content_type: &str, seed: u64, count: usize) -> Self {
@@ -322,7 +329,7 @@ mod tests {
     #[test]
     fn stamped_items_are_json_with_their_own_uid_and_a_varied_reward() {
         let mut sequence = Sequence::new('h', 8);
-        let mut request = Request::bulk(address(), 7, 16);
+        let mut request = Request::bulk(address(), DEFAULT_RUN, 7, 16);
         request.stamp(&mut sequence);
         request.stamp(&mut sequence);
         let items = lines(&request);
@@ -338,8 +345,8 @@ mod tests {
 
     #[test]
     fn an_item_is_ten_kilobytes_of_text_that_differs_by_seed() {
-        let one = Request::single(address(), 1);
-        let other = Request::single(address(), 2);
+        let one = Request::single(address(), DEFAULT_RUN, 1);
+        let other = Request::single(address(), DEFAULT_RUN, 2);
         assert_ne!(one.body(), other.body());
         for request in [one, other] {
             let off = request.body().len().abs_diff(ITEM_BYTES);
@@ -349,7 +356,7 @@ mod tests {
 
     #[test]
     fn content_length_is_the_length_of_the_body() {
-        let request = Request::bulk(address(), 3, 4);
+        let request = Request::bulk(address(), DEFAULT_RUN, 3, 4);
         let head = String::from_utf8_lossy(request.bytes());
         assert!(head.contains(&format!("Content-Length: {}\r\n", request.body().len())));
     }

@@ -15,7 +15,7 @@ use mio::{Events, Interest, Poll, Token};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::http::{Answer, excerpt};
-use crate::items::{Request, Sequence};
+use crate::items::{DEFAULT_RUN, Request, Sequence};
 
 /// Buffers per connection with one item each, so that consecutive writes are not the same text.
 const TEXTS_PER_CONNECTION: u64 = 4;
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     pub(crate) until: Until,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// One item per `POST /buffer/write`.
     Single,
@@ -43,8 +43,16 @@ pub(crate) enum Shape {
 pub(crate) enum Until {
     /// Warm up briefly, then measure for this long.
     Elapsed(Duration),
-    /// Write exactly this many items and measure all of it.
+    /// Write exactly this many items to every lane and measure all of it.
     Items(u64),
+}
+
+/// A run that is written to, and who takes its writes: the connections of a lane spread over its addresses.
+#[derive(Debug)]
+pub(crate) struct Lane<'a> {
+    pub(crate) run: &'a str,
+    pub(crate) addresses: &'a [SocketAddr],
+    pub(crate) sequence: &'a mut Sequence,
 }
 
 /// What was seen in the measured time.
@@ -79,12 +87,21 @@ pub(crate) fn run(
     address: SocketAddr,
     sequence: &mut Sequence,
     plan: Plan,
+    progress: impl FnMut(u64),
+) -> Result<Outcome> {
+    run_lanes(&mut [Lane { run: DEFAULT_RUN, addresses: &[address], sequence }], plan, progress)
+}
+
+/// The same for several runs at once: the connections take the lanes in turns.
+pub(crate) fn run_lanes(
+    lanes: &mut [Lane<'_>],
+    plan: Plan,
     mut progress: impl FnMut(u64),
 ) -> Result<Outcome> {
     let mut poll = Poll::new()?;
     let mut events = Events::with_capacity(plan.connections);
-    let mut connections = connect(&poll, address, plan)?;
-    let mut schedule = Schedule::new(plan.until, sequence.used());
+    let mut connections = connect(&poll, lanes, plan)?;
+    let mut schedule = Schedule::new(plan.until, lanes);
     let mut outcome = Outcome {
         items: 0,
         elapsed: Duration::ZERO,
@@ -95,8 +112,9 @@ pub(crate) fn run(
 
     let mut busy = 0;
     for connection in &mut connections {
-        if schedule.may_start(connection.items_per_request(), sequence, Instant::now()) {
-            connection.start(sequence, Instant::now())?;
+        let now = Instant::now();
+        if schedule.may_start(connection, lanes, now) {
+            connection.start(lanes, now)?;
             busy += 1;
         }
     }
@@ -107,7 +125,7 @@ pub(crate) fn run(
         }
         ensure!(
             last_answer.elapsed().as_secs() < ANSWER_SECS_MAX,
-            "no answer for {ANSWER_SECS_MAX} s from {address}"
+            "no answer for {ANSWER_SECS_MAX} s from {lanes:?}"
         );
         for event in &events {
             let connection = connections.get_mut(event.token().0).context("an event for no connection")?;
@@ -121,8 +139,8 @@ pub(crate) fn run(
                 outcome.latencies.push(now - started);
                 progress(outcome.items);
             }
-            if schedule.may_start(connection.items_per_request(), sequence, now) {
-                connection.start(sequence, now)?;
+            if schedule.may_start(connection, lanes, now) {
+                connection.start(lanes, now)?;
             } else {
                 busy -= 1;
             }
@@ -139,8 +157,12 @@ fn thread_cpu() -> Duration {
     Duration::try_from(now).unwrap_or_default()
 }
 
-fn connect(poll: &Poll, address: SocketAddr, plan: Plan) -> Result<Vec<Connection>> {
+fn connect(poll: &Poll, lanes: &[Lane<'_>], plan: Plan) -> Result<Vec<Connection>> {
     let connect_one = |index: usize| -> Result<Connection> {
+        let lane_no = index % lanes.len();
+        let lane = lanes.get(lane_no).context("a load without a run")?;
+        let turn = index / lanes.len() % lane.addresses.len().max(1);
+        let address = *lane.addresses.get(turn).context("a run without a server")?;
         let stream = std::net::TcpStream::connect(address)
             .with_context(|| format!("cannot open connection {index} to {address}"))?;
         stream.set_nodelay(true)?;
@@ -149,12 +171,12 @@ fn connect(poll: &Poll, address: SocketAddr, plan: Plan) -> Result<Vec<Connectio
         poll.registry().register(&mut stream, Token(index), Interest::READABLE | Interest::WRITABLE)?;
         let seed = index as u64 * TEXTS_PER_CONNECTION + 1;
         let requests = match plan.shape {
-            Shape::Single => {
-                (0..TEXTS_PER_CONNECTION).map(|text| Request::single(address, seed + text)).collect()
-            }
-            Shape::Bulk(items) => vec![Request::bulk(address, seed, items)],
+            Shape::Single => (0..TEXTS_PER_CONNECTION)
+                .map(|text| Request::single(address, lane.run, seed + text))
+                .collect(),
+            Shape::Bulk(items) => vec![Request::bulk(address, lane.run, seed, items)],
         };
-        Ok(Connection::new(stream, requests))
+        Ok(Connection::new(stream, lane_no, requests))
     };
     (0..plan.connections).map(connect_one).collect()
 }
@@ -163,22 +185,28 @@ fn connect(poll: &Poll, address: SocketAddr, plan: Plan) -> Result<Vec<Connectio
 #[derive(Debug)]
 struct Schedule {
     until: Until,
-    first_item: u64,
+    /// Of every lane.
+    first_items: Vec<u64>,
     window: Option<Instant>,
     created: Instant,
 }
 
 impl Schedule {
-    fn new(until: Until, first_item: u64) -> Self {
+    fn new(until: Until, lanes: &[Lane<'_>]) -> Self {
+        let first_items = lanes.iter().map(|lane| lane.sequence.used()).collect();
         let created = Instant::now();
         let window = matches!(until, Until::Items(_)).then_some(created);
-        Self { until, first_item, window, created }
+        Self { until, first_items, window, created }
     }
 
-    fn may_start(&self, items: u64, sequence: &Sequence, now: Instant) -> bool {
+    fn may_start(&self, connection: &Connection, lanes: &[Lane<'_>], now: Instant) -> bool {
         match self.until {
             Until::Elapsed(length) => self.window.is_none_or(|start| now < start + length),
-            Until::Items(count) => sequence.used() - self.first_item + items <= count,
+            Until::Items(count) => {
+                let lane = lanes.iter().zip(&self.first_items).nth(connection.lane);
+                let used = lane.map_or(count, |(lane, first)| lane.sequence.used() - first);
+                used + connection.items_per_request() <= count
+            }
         }
     }
 
@@ -210,6 +238,7 @@ impl Schedule {
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
+    lane: usize,
     requests: Vec<Request>,
     turn: usize,
     sent: usize,
@@ -221,9 +250,10 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(stream: TcpStream, requests: Vec<Request>) -> Self {
+    fn new(stream: TcpStream, lane: usize, requests: Vec<Request>) -> Self {
         Self {
             stream,
+            lane,
             requests,
             turn: 0,
             sent: 0,
@@ -239,7 +269,8 @@ impl Connection {
         self.requests.first().map_or(0, |request| request.item_count() as u64)
     }
 
-    fn start(&mut self, sequence: &mut Sequence, now: Instant) -> Result<()> {
+    fn start(&mut self, lanes: &mut [Lane<'_>], now: Instant) -> Result<()> {
+        let sequence = &mut lanes.get_mut(self.lane).context("a connection without a lane")?.sequence;
         self.turn = (self.turn + 1) % self.requests.len();
         self.requests.get_mut(self.turn).expect("turn stays below the count").stamp(sequence);
         (self.sent, self.filled, self.started, self.idle) = (0, 0, now, false);

@@ -24,7 +24,7 @@ mod table;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 
-use crate::section::{backlog, batch, build, connections, episodes, gateway, memory, tiny, writes};
+use crate::section::{backlog, batch, build, cluster, connections, episodes, gateway, memory, tiny, writes};
 use crate::setup::Setup;
 use crate::table::Row;
 
@@ -60,9 +60,14 @@ enum Section {
     Tiny,
     /// What the gateway adds to an engine's answers, against the engine alone and a pass-through in FastAPI.
     Gateway,
+    /// Three nodes on three NATS servers: writes, take-over, recovery, and the log alone, against one server.
+    Cluster(cluster::Cluster),
     /// Makes rollouts and says by how many bytes that made the process grow; `memory` runs it.
     #[command(hide = true)]
     HoldRollouts { origin: memory::Origin },
+    /// Fills a run on JetStream; `cluster` runs it.
+    #[command(hide = true)]
+    Fill(cluster::Fill),
     /// Runs episodes on an engine; `make bench-workflows` runs it beside its baseline.
     #[command(hide = true)]
     Episodes(episodes::Episodes),
@@ -77,6 +82,8 @@ enum Section {
         backlog: Backlog,
         #[command(flatten)]
         connections: Connections,
+        #[command(flatten)]
+        cluster: cluster::Cluster,
         /// Also time a clean release build.
         #[arg(long)]
         build: bool,
@@ -106,6 +113,9 @@ fn main() -> Result<()> {
     if let Section::Episodes(asked) = &section {
         return episodes::run(asked);
     }
+    if let Section::Fill(asked) = &section {
+        return asked.run();
+    }
     if let Section::Runs(asked) = &section {
         return asked.write();
     }
@@ -121,11 +131,13 @@ fn main() -> Result<()> {
         Section::Memory => show("memory", memory::run),
         Section::Tiny => show("tiny", tiny::run),
         Section::Gateway => show("gateway", || gateway::run(&setup)),
-        Section::HoldRollouts { .. } | Section::Episodes(_) | Section::Runs(_) => Ok(()),
+        Section::Cluster(cluster) => cluster.run(&setup),
+        Section::HoldRollouts { .. } | Section::Fill(_) | Section::Episodes(_) | Section::Runs(_) => Ok(()),
         Section::Build => show("build", || build::run(&setup)),
         Section::All {
             backlog: Backlog { items },
             connections: Connections { connections: open },
+            cluster,
             build,
         } => {
             show("writes", || writes::run(&setup))?;
@@ -135,6 +147,7 @@ fn main() -> Result<()> {
             show("memory", memory::run)?;
             show("tiny", tiny::run)?;
             show("gateway", || gateway::run(&setup))?;
+            cluster.run(&setup)?;
             if build { show("build", || build::run(&setup)) } else { Ok(()) }
         }
     }

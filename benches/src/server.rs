@@ -1,10 +1,11 @@
-//! Starts a server under test and makes sure that it does not outlive the bench.
+//! Starts a server under test and makes sure that it does not outlive the bench, however that ends: a shell stands
+//! between, which holds one end of a pipe and kills the server when the other end closes.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,6 +17,19 @@ use crate::http::Client;
 
 const START_SECS_MAX: u64 = 300;
 const READY: &str = "listening on http://";
+const NUMBER: &str = "process ";
+
+/// The trap lets an interrupt from the terminal end the wait, too. The server is waited for only here, so its number is
+/// not given to another process before.
+const GUARD: &str = r#"
+trap : INT TERM HUP
+"$@" </dev/null &
+echo "process $!"
+exec >/dev/null 2>&1
+read -r signal
+kill -s "${signal:-KILL}" $!
+wait $!
+"#;
 
 /// How a server is started; the same flags go to every contestant.
 #[derive(Debug, Clone)]
@@ -56,6 +70,11 @@ impl Server {
         self.process.kill();
     }
 
+    /// SIGTERM, and waits until it has ended by itself.
+    pub(crate) fn stop(&mut self) {
+        self.process.stop();
+    }
+
     /// Starts again on the same data; the time until it says that it listens.
     pub(crate) fn restart(&mut self) -> Result<Duration> {
         self.process.kill();
@@ -71,7 +90,16 @@ impl Server {
 
     /// A field of `GET /buffer/stats`.
     pub(crate) fn stat(&self, name: &str) -> Result<u64> {
-        let stats = Client::connect(self.address)?.get("/buffer/stats")?;
+        self.stat_at("/buffer/stats", name)
+    }
+
+    /// The same of a run.
+    pub(crate) fn stat_of(&self, run: &str, name: &str) -> Result<u64> {
+        self.stat_at(&format!("/runs/{run}/buffer/stats"), name)
+    }
+
+    fn stat_at(&self, path: &str, name: &str) -> Result<u64> {
+        let stats = Client::connect(self.address)?.get(path)?;
         // The call answers bare or inside the usual envelope; both are slime.
         let value =
             stats.pointer(&format!("/{name}")).or_else(|| stats.pointer(&format!("/data/meta_info/{name}")));
@@ -81,7 +109,7 @@ impl Server {
 
     /// Memory that is resident now.
     pub(crate) fn rss_bytes(&self) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.process.child.id());
+        let path = format!("/proc/{}/status", self.process.id);
         let status = std::fs::read_to_string(&path).with_context(|| path.clone())?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
         let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().with_context(|| line.to_owned())?;
@@ -90,36 +118,47 @@ impl Server {
 
     /// CPU time used so far, in the 10 ms steps of `/proc`.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        let path = format!("/proc/{}/stat", self.process.child.id());
-        let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-        // Fields are counted behind the program's name, which may hold spaces.
-        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-        let ticks: u64 =
-            fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-        Ok(Duration::from_millis(ticks * 10))
+        cpu_of(self.process.id)
     }
+}
+
+/// CPU time that a process has used so far.
+pub(crate) fn cpu_of(process: u32) -> Result<Duration> {
+    let path = format!("/proc/{process}/stat");
+    let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    // Fields are counted behind the program's name, which may hold spaces.
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+    let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 10))
 }
 
 #[derive(Debug)]
 struct Process {
-    child: Child,
+    guard: Child,
+    pipe: Option<ChildStdin>,
+    /// The number of the server itself.
+    id: u32,
     /// Reads stdout to its end, so that a talkative server never blocks on a full pipe.
     drain: Option<JoinHandle<()>>,
 }
 
 impl Process {
     fn start(recipe: &Recipe, folder: &Path) -> Result<(Self, SocketAddr)> {
-        let mut command = Command::new(&recipe.program);
+        let mut command = Command::new("sh");
+        command.args(["-c", GUARD, "guard"]).arg(&recipe.program);
         command.args(&recipe.before).args(["--listen", "127.0.0.1:0", "--data"]).arg(folder.join("data"));
         command.args(["--group-size", "8", "--group-timeout-seconds", "1000000"]).args(&recipe.after);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log_path(folder))?);
-        let mut child =
-            command.spawn().with_context(|| format!("cannot start {}", recipe.program.display()))?;
-        let stdout = child.stdout.take().context("stdout was asked for")?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(log_path(folder))?);
+        let mut guard = command.spawn().context("cannot start a shell")?;
+        let stdout = guard.stdout.take().context("stdout was asked for")?;
+        let pipe = guard.stdin.take();
         let (drain, ready) = drain(stdout);
-        let process = Self { child, drain: Some(drain) };
+        let mut process = Self { guard, pipe, id: 0, drain: Some(drain) };
         match ready.recv_timeout(Duration::from_secs(START_SECS_MAX)) {
-            Ok(address) => Ok((process, address)),
+            Ok((id, address)) => {
+                process.id = id;
+                Ok((process, address))
+            }
             Err(RecvTimeoutError::Timeout) => {
                 bail!("no line {READY:?}… within {START_SECS_MAX} s from {command:?}: {}", read_log(folder))
             }
@@ -128,9 +167,20 @@ impl Process {
     }
 
     fn kill(&mut self) {
-        // Both fail only when the process is already gone, which is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        drop(self.pipe.take());
+        self.join();
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut pipe) = self.pipe.take() {
+            // It fails only when the process is already gone, which is what is wanted.
+            let _ = pipe.write_all(b"TERM\n");
+        }
+        self.join();
+    }
+
+    fn join(&mut self) {
+        let _ = self.guard.wait();
         if let Some(drain) = self.drain.take() {
             let _ = drain.join();
         }
@@ -143,14 +193,19 @@ impl Drop for Process {
     }
 }
 
-fn drain(stdout: ChildStdout) -> (JoinHandle<()>, Receiver<SocketAddr>) {
+fn drain(stdout: ChildStdout) -> (JoinHandle<()>, Receiver<(u32, SocketAddr)>) {
     let (tell, ready) = sync_channel(1);
     let drain = std::thread::spawn(move || {
+        let (mut id, mut address) = (None, None);
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            if let Some(address) =
-                line.strip_prefix(READY).and_then(|rest| rest.trim_end_matches('/').parse().ok())
-            {
-                let _ = tell.try_send(address);
+            if let Some(number) = line.strip_prefix(NUMBER) {
+                id = id.or(number.parse().ok());
+            }
+            if let Some(rest) = line.strip_prefix(READY) {
+                address = address.or(rest.trim_end_matches('/').parse().ok());
+            }
+            if let (Some(id), Some(address)) = (id, address) {
+                let _ = tell.try_send((id, address));
             }
         }
     });

@@ -11,7 +11,7 @@ use crate::items::Sequence;
 use crate::load::{self, Outcome, Plan, Shape, Until};
 use crate::server::{Recipe, Server};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Setup {
     /// The release binary under test.
     #[arg(long, global = true, value_name = "PATH", default_value = "target/release/rollyard")]
@@ -39,6 +39,11 @@ pub(crate) const CONNECTIONS: usize = 16;
 impl Setup {
     pub(crate) fn round(&self) -> Duration {
         Duration::from_secs(self.seconds)
+    }
+
+    /// The same for one round of a second.
+    pub(crate) fn quick(&self) -> Self {
+        Self { rounds: 1, seconds: 1, ..self.clone() }
     }
 
     pub(crate) fn start_rollyard(&self) -> Result<Server> {

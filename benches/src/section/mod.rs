@@ -3,6 +3,7 @@
 pub(crate) mod backlog;
 pub(crate) mod batch;
 pub(crate) mod build;
+pub(crate) mod cluster;
 pub(crate) mod connections;
 pub(crate) mod episodes;
 pub(crate) mod gateway;

@@ -43,29 +43,38 @@ impl Cluster {
     /// # Panics
     /// If they cannot be started.
     pub fn start_with(count: usize, options: &Options) -> Self {
+        Self::try_start_with(count, options).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// What the servers said, if they cannot be started.
+    pub fn try_start_with(count: usize, options: &Options) -> Result<Self, String> {
         let mut log = String::new();
         // Ports are free until somebody takes them first.
         for _ in 0..3 {
             match Self::try_start(count, options) {
-                Ok(cluster) => return cluster,
+                Ok(cluster) => return Ok(cluster),
                 Err(said) => log = said,
             }
         }
-        panic!("{count} NATS servers do not start: {log}")
+        Err(format!("{count} NATS servers do not start: {log}"))
     }
 
     fn try_start(count: usize, options: &Options) -> Result<Self, String> {
         let ports: Vec<[u16; 3]> = (0..count).map(|_| free_ports()).collect();
         let mut routes = Vec::new();
-        for from in 0..count {
+        for from in (0..count).filter(|_| options.proxied_routes) {
             for (to, [_, _, port]) in ports.iter().enumerate().filter(|(to, _)| *to != from) {
                 routes.push(Route { from, to, proxy: Proxy::start(*port) });
             }
         }
         let mut servers = Vec::new();
-        for (no, [client_port, monitor_port, listen_port]) in ports.into_iter().enumerate() {
-            let mine = routes.iter().filter(|route| route.from == no);
-            let to_ports = mine.map(|route| route.proxy.port()).collect();
+        for (no, &[client_port, monitor_port, listen_port]) in ports.iter().enumerate() {
+            let mine = routes.iter().filter(|route| route.from == no).map(|route| route.proxy.port());
+            let others = ports.iter().map(|[_, _, port]| *port).filter(|port| *port != listen_port);
+            let to_ports = if options.proxied_routes { mine.collect() } else { others.collect() };
             let place = Place { client_port, monitor_port, routes: Some(Routes { listen_port, to_ports }) };
             let options = Options { name: format!("{}{}", options.name, no + 1), ..options.clone() };
             servers.push(Server::try_start(options, place)?);

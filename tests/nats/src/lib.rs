@@ -32,7 +32,7 @@ mod workload;
 
 pub mod check;
 
-pub use binary::nats_server;
+pub use binary::{find_nats_server, nats_server};
 pub use clock::Clock;
 pub use cluster::Cluster;
 pub use dice::Dice;

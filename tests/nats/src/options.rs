@@ -1,7 +1,7 @@
 //! What a server is told, as its configuration file has it.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One server, with JetStream, open to everybody, as nats-server is by default.
 #[derive(Clone, Debug)]
@@ -15,6 +15,11 @@ pub struct Options {
     /// What streams on disk may take in bytes.
     pub max_file_store: Option<u64>,
     pub sync: Sync,
+    /// What the servers of a cluster say to each other goes through proxies, which can cut and slow it; whoever
+    /// measures wants them to speak directly.
+    pub proxied_routes: bool,
+    /// Where the folder of its files is made; the system's folder for such if nothing is said.
+    pub under: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -26,6 +31,8 @@ impl Default for Options {
             max_payload: None,
             max_file_store: None,
             sync: Sync::Default,
+            proxied_routes: true,
+            under: None,
         }
     }
 }
@@ -76,7 +83,7 @@ pub(crate) struct Routes {
 
 /// The configuration file.
 pub(crate) fn config(options: &Options, place: &Place, store: &Path) -> String {
-    let Options { name, jetstream, login, max_payload, max_file_store, sync } = options;
+    let Options { name, jetstream, login, max_payload, max_file_store, sync, .. } = options;
     let mut text = String::new();
     let mut line = |line: &str| {
         writeln!(text, "{line}").expect("a string takes a line");

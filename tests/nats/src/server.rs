@@ -51,7 +51,11 @@ impl Server {
 
     /// Running, but perhaps not ready yet. What it said, if it ended.
     pub(crate) fn try_start(options: Options, place: Place) -> Result<Self, String> {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let folder = match &options.under {
+            Some(under) => tempfile::Builder::new().prefix("nats-").tempdir_in(under),
+            None => tempfile::tempdir(),
+        };
+        let folder = folder.map_err(|error| error.to_string())?;
         let text = config(&options, &place, &folder.path().join("store"));
         std::fs::write(folder.path().join("config"), text).map_err(|error| error.to_string())?;
         let process = run(&folder);

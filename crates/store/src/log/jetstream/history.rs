@@ -55,10 +55,11 @@ pub(super) async fn visit_messages<E: From<LogError>>(
         let sequence = message.info().map_err(|error| failed(&error))?.stream_sequence;
         visit(sequence, &message.payload)?;
         if sequence >= last.sequence {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
+    let short = format!("it ended before message {}", last.sequence);
+    Err(failed(&short).into())
 }
 
 /// The next message that is read. One that does not come is not waited for without end: it may have been purged, or
@@ -135,6 +136,11 @@ impl Gathered {
     }
 }
 
+/// When a stream was made: tells it from one of the same name that was removed before, or is elsewhere.
+pub(super) fn born(stream: &Stream) -> String {
+    stream.cached_info().created.unix_timestamp_nanos().to_string()
+}
+
 /// A run's history, read without owning it.
 #[derive(Debug)]
 pub struct Followed {
@@ -173,10 +179,10 @@ impl Connection {
     }
 
     /// Where a run's large payloads are.
-    pub(super) async fn blobs(&self, names: &Names) -> Result<BlobStore, LogError> {
+    pub(super) async fn blobs(&self, names: &Names, stream: &Stream) -> Result<BlobStore, LogError> {
         match &self.settings().blobs {
             Blobs::JetStream => self.bucket(names).await,
-            Blobs::Bucket(url) => BlobStore::bucket(url, &names.stream),
+            Blobs::Bucket(url) => BlobStore::bucket(url, &format!("{}-{}", names.stream, born(stream))),
         }
     }
 }

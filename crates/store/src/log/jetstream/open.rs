@@ -158,13 +158,13 @@ impl Opener {
             newest.map_or((0, SegmentNo(0)), |piece| (piece.committed_seq(), piece.segment));
         let segments = Segments::find(stream, names).await?;
         let bucket = connection.bucket(names).await?;
-        let (snapshot, next) = snapshots::newest(&bucket, names, committed_seq).await?;
+        let (snapshot, next) = snapshots::newest(&bucket, names, &history::born(stream), committed_seq).await?;
         let replay_from = snapshot.as_ref().map_or((0, 0), |found| (found.snapshot.seq, found.sequence));
         Ok(JetStreamLog {
             connection: connection.clone(),
             names: names.clone(),
             stream: stream.clone(),
-            blobs: connection.blobs(names).await?,
+            blobs: connection.blobs(names, stream).await?,
             bucket,
             claim: claim.clone(),
             committed_seq,
@@ -248,7 +248,8 @@ impl Log for JetStreamLog {
             Reader::new(connection.clone(), names.clone(), stream.clone(), blobs.clone(), segments.clone());
         let marks = Marks::new(committed_seq, self.claimed_at);
         let next = Arc::new(Mutex::new(self.next_slot));
-        let snapshots = Snapshots { connection: connection.clone(), bucket, marks: marks.clone(), next };
+        let born = history::born(&stream);
+        let snapshots = Snapshots { connection: connection.clone(), bucket, born, marks: marks.clone(), next };
         let writer = Writer {
             connection,
             names,
