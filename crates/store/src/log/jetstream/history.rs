@@ -173,7 +173,7 @@ impl Connection {
         let last_seq = replay(&stream, names, 1, 1, |_, _| {}, visit).await?;
         // Afterwards, so that the segments of everything seen are known.
         let segments = Segments::find(&stream, names).await?;
-        let blobs = self.blobs(names).await?;
+        let blobs = self.blobs(names, &stream).await?;
         let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments);
         Ok(Followed { reader, last_seq })
     }

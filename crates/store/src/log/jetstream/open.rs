@@ -158,7 +158,8 @@ impl Opener {
             newest.map_or((0, SegmentNo(0)), |piece| (piece.committed_seq(), piece.segment));
         let segments = Segments::find(stream, names).await?;
         let bucket = connection.bucket(names).await?;
-        let (snapshot, next) = snapshots::newest(&bucket, names, &history::born(stream), committed_seq).await?;
+        let (snapshot, next) =
+            snapshots::newest(&bucket, names, &history::born(stream), committed_seq).await?;
         let replay_from = snapshot.as_ref().map_or((0, 0), |found| (found.snapshot.seq, found.sequence));
         Ok(JetStreamLog {
             connection: connection.clone(),
@@ -249,7 +250,8 @@ impl Log for JetStreamLog {
         let marks = Marks::new(committed_seq, self.claimed_at);
         let next = Arc::new(Mutex::new(self.next_slot));
         let born = history::born(&stream);
-        let snapshots = Snapshots { connection: connection.clone(), bucket, born, marks: marks.clone(), next };
+        let snapshots =
+            Snapshots { connection: connection.clone(), bucket, born, marks: marks.clone(), next };
         let writer = Writer {
             connection,
             names,
