@@ -27,14 +27,21 @@ pub struct BlobStore {
 
 #[derive(Clone)]
 enum Kept {
-    JetStream { bucket: object_store::ObjectStore, stream: stream::Stream, chunk: usize },
+    JetStream(Arc<Objects>),
     Bucket { store: Arc<dyn ::object_store::ObjectStore>, prefix: Path },
+}
+
+/// JetStream's object store, and the stream that it is.
+struct Objects {
+    bucket: object_store::ObjectStore,
+    stream: stream::Stream,
+    chunk: usize,
 }
 
 impl std::fmt::Debug for Kept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::JetStream { .. } => "JetStream",
+            Self::JetStream(_) => "JetStream",
             Self::Bucket { .. } => "Bucket",
         })
     }
@@ -47,7 +54,7 @@ impl BlobStore {
         stream: stream::Stream,
         chunk: usize,
     ) -> Self {
-        Self { kept: Kept::JetStream { bucket, stream, chunk }, name }
+        Self { kept: Kept::JetStream(Arc::new(Objects { bucket, stream, chunk })), name }
     }
 
     /// Below `url`, in a folder of the run's stream.
@@ -78,15 +85,15 @@ impl BlobStore {
     ) -> Result<(), LogError> {
         let doing = "put a blob";
         match &self.kept {
-            Kept::JetStream { bucket, chunk, .. } => {
+            Kept::JetStream(objects) => {
                 let meta = ObjectMetadata {
                     name: name.to_owned(),
-                    chunk_size: Some(*chunk),
+                    chunk_size: Some(objects.chunk),
                     metadata,
                     ..ObjectMetadata::default()
                 };
                 // Read in pieces of the chunk's size: a slice gives as much as there is room for.
-                let put = bucket.put(meta, &mut &bytes[..]).await;
+                let put = objects.bucket.put(meta, &mut &bytes[..]).await;
                 put.map(drop).map_err(|error| told::failed(doing, &self.name, error))
             }
             Kept::Bucket { store, prefix } => {
@@ -100,8 +107,8 @@ impl BlobStore {
     pub(super) async fn get(&self, name: &str) -> Result<Option<Bytes>, LogError> {
         let doing = "get a blob";
         match &self.kept {
-            Kept::JetStream { bucket, .. } => {
-                let mut object = match bucket.get(name).await {
+            Kept::JetStream(objects) => {
+                let mut object = match objects.bucket.get(name).await {
                     Ok(object) => object,
                     Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
                     Err(error) => return Err(told::failed(doing, &self.name, error)),
@@ -124,8 +131,8 @@ impl BlobStore {
 
     /// What is known of a blob of JetStream's, if there is one.
     pub(super) async fn info(&self, name: &str) -> Result<Option<ObjectInfo>, LogError> {
-        let Kept::JetStream { bucket, .. } = &self.kept else { return Ok(None) };
-        match bucket.info(name).await {
+        let Kept::JetStream(objects) = &self.kept else { return Ok(None) };
+        match objects.bucket.info(name).await {
             Ok(info) => Ok((!info.deleted).then_some(info)),
             Err(error) if error.kind() == InfoErrorKind::NotFound => Ok(None),
             Err(error) => Err(told::failed("look for a blob", &self.name, error)),
@@ -136,13 +143,13 @@ impl BlobStore {
     pub(super) async fn delete(&self, name: &str) -> Result<(), LogError> {
         let failed = |error: &dyn std::fmt::Display| told::failed("delete a blob", &self.name, error);
         match &self.kept {
-            Kept::JetStream { stream, .. } => {
+            Kept::JetStream(objects) => {
                 let Some(info) = self.info(name).await? else { return Ok(()) };
                 for subject in [
                     format!("$O.{}.C.{}", self.name, info.nuid),
                     format!("$O.{}.M.{}", self.name, URL_SAFE.encode(name)),
                 ] {
-                    stream.purge().filter(subject).await.map_err(|error| failed(&error))?;
+                    objects.stream.purge().filter(subject).await.map_err(|error| failed(&error))?;
                 }
                 Ok(())
             }
