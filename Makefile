@@ -16,6 +16,7 @@ ORACLE := python/tests/oracle
 BENCH_DEPS := benches/baselines/requirements.txt
 REVERB_DEPS := benches/baselines/requirements-reverb.txt
 CRASH_ROUNDS ?= 20
+FAULT_ROUNDS ?= 1
 # With the features that the tests of the workspace have: Arrow, Parquet and SQLite are compiled once.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := cargo build --locked --workspace --all-targets
@@ -28,7 +29,7 @@ PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist
 PAGE_TOOLS := web/node_modules/.package-lock.json
 export CHROMIUM ?= /usr/bin/chromium
 
-.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium test-engines test-gguf test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale bench-cluster bench-engines bench-encoders bench-models fuzz build clean
+.PHONY: demo test test-rust test-clients test-python test-web build-tests chromium faketime test-engines test-gguf test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale bench-cluster bench-engines bench-encoders bench-models fuzz build clean
 
 demo: build
 	./target/release/rollyard demo
@@ -51,11 +52,11 @@ test: test-rust test-clients test-python test-web
 
 # nextest shows slow tests and runs them in parallel; plain cargo does where it is missing.
 # Some of them call the Python package.
-test-rust: $(VENV)/package
+test-rust: $(VENV)/package faketime
 	@if cargo nextest --version >/dev/null 2>&1; then \
-	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) cargo nextest run --locked --workspace --no-fail-fast; \
+	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) ROLLYARD_FAULT_ROUNDS=$(FAULT_ROUNDS) cargo nextest run --locked --workspace --no-fail-fast; \
 	else \
-	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) cargo test --locked --workspace --no-fail-fast; \
+	  ROLLYARD_CRASH_ROUNDS=$(CRASH_ROUNDS) ROLLYARD_FAULT_ROUNDS=$(FAULT_ROUNDS) cargo test --locked --workspace --no-fail-fast; \
 	fi
 	cargo test --locked --workspace --doc
 
@@ -84,6 +85,13 @@ chromium:
 	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 	       && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium && test -x "$(CHROMIUM)"; } \
 	  || { echo "the browser tests need Chromium: install it, or say where it is with CHROMIUM=/path/to/it"; exit 1; }
+
+# Clocks that jump; only Linux has them, and only there they are tested.
+faketime:
+	@test "$$(uname)" != Linux || test -n "$(ROLLYARD_FAKETIME)" || ls /usr/lib{,64,/*}/faketime/libfaketimeMT.so.1 2>/dev/null | grep -q . \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	       && apt-get update -qq && apt-get install -y -qq --no-install-recommends faketime; } \
+	  || { echo "the tests of clocks need libfaketime: install the package faketime, or say where it is with ROLLYARD_FAKETIME=/path/to/libfaketimeMT.so.1"; exit 1; }
 
 # A real engine with a real, small model on the CPU. Its server is built from source, which takes minutes.
 test-engines: $(VENV)/engines/installed

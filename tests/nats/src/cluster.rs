@@ -1,6 +1,7 @@
 //! Several servers with JetStream, and proxies in the links between them.
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::links::Links;
@@ -116,16 +117,14 @@ impl Cluster {
         })
     }
 
+    /// The names of all streams.
+    pub fn streams(&self) -> BTreeSet<String> {
+        self.servers.iter().flat_map(streams).map(|(name, _)| name).collect()
+    }
+
     /// The server that leads a stream.
     pub fn stream_leader(&self, stream: &str) -> Option<usize> {
-        self.agreed(|server| {
-            let answer = server.monitor("/jsz?accounts=true&streams=true")?;
-            let accounts = answer.get("account_details")?.as_array()?;
-            let mut streams =
-                accounts.iter().filter_map(|account| account.get("stream_detail")?.as_array()).flatten();
-            let found = streams.find(|detail| detail.get("name").and_then(Value::as_str) == Some(stream))?;
-            found.get("cluster")?.get("leader")?.as_str().map(str::to_owned)
-        })
+        self.agreed(|server| streams(server).into_iter().find(|(name, _)| name == stream)?.1)
     }
 
     /// The number of the server that more than half of the servers name and that is running.
@@ -188,4 +187,17 @@ impl Cluster {
     pub fn heal(&self) {
         self.routes.iter().for_each(|route| route.proxy.heal());
     }
+}
+
+/// The streams that a server has, and who leads each as far as it knows.
+fn streams(server: &Server) -> Vec<(String, Option<String>)> {
+    let answer = server.monitor("/jsz?accounts=true&streams=true").unwrap_or_default();
+    let accounts = answer.get("account_details").and_then(Value::as_array).into_iter().flatten();
+    let details = accounts.filter_map(|account| account.get("stream_detail")?.as_array()).flatten();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let read = |detail: &Value| {
+        let leader = detail.get("cluster").and_then(|cluster| cluster.get("leader").and_then(text));
+        Some((detail.get("name").and_then(text)?, leader))
+    };
+    details.filter_map(read).collect()
 }

@@ -4,10 +4,9 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use rollyard_core::ledger::{Books, Ledger};
 use rollyard_core::run_config::RunConfig;
-use rollyard_store::log::{Payloads, Visited};
 use std::io::{self, Write};
 
-use super::history::History;
+use super::history::{History, Visited};
 use crate::terminal::{ProgressLine, Table, count, size};
 
 /// Replay the whole log and check that the books balance
@@ -83,7 +82,7 @@ fn check_payloads(ledger: &Ledger, visited: &Visited) -> Result<()> {
     let (_, total) = ledger.books().kept();
     let (mut done, mut damaged) = (0, Vec::new());
     for (place, size_bytes) in ledger.places() {
-        if let Err(error) = visited.reader.payload(place) {
+        if let Err(error) = visited.payload(place) {
             damaged.push(error.to_string());
         }
         done += u64::from(size_bytes);

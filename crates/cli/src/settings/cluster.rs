@@ -41,11 +41,7 @@ impl Picked {
                 })
             });
         }
-        let is_server = |server: &String| {
-            let rest = server.strip_prefix("nats://").or_else(|| server.strip_prefix("tls://"));
-            rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
-        };
-        if !servers.iter().all(is_server) {
+        if !jetstream::Settings::are_servers(&servers.join(",")) {
             let told = jetstream::Settings::new(servers.join(",")).servers_told();
             return Err(SettingsError::Invalid {
                 name: "log".to_owned(),
@@ -87,13 +83,8 @@ impl Picked {
     }
 
     fn blobs(&self) -> Result<jetstream::Blobs, SettingsError> {
-        let place = self.text("blobs")?;
-        let bucket = place.split_once("://").filter(|(scheme, _)| ["s3", "gs", "az"].contains(scheme));
-        match bucket {
-            Some((_, rest)) if !rest.is_empty() => Ok(jetstream::Blobs::Bucket(place)),
-            None if place == "jetstream" => Ok(jetstream::Blobs::JetStream),
-            _ => Err(self.get("blobs").invalid("\"jetstream\", or a bucket like s3://bucket/prefix")),
-        }
+        let place = self.text("blobs")?.parse();
+        place.map_err(|_| self.get("blobs").invalid("\"jetstream\", or a bucket like s3://bucket/prefix"))
     }
 
     fn node(&self) -> Result<Option<NodeName>, SettingsError> {

@@ -36,6 +36,7 @@ fn every_command_shows_an_example() {
         vec!["ledger", "step"],
         vec!["ledger", "check"],
         vec!["ledger", "events"],
+        vec!["ledger", "copy"],
     ] {
         let text = help(&command);
         let example = format!("Example:\n    rollyard {}", command[0]);

@@ -4,14 +4,19 @@ use crate::program::{Client, Outcome, Server, item, rollyard, run};
 use serde_json::{Value, json};
 use std::path::Path;
 
-fn ledger(dir: &Path, question: &[&str]) -> Outcome {
+/// Asks where `place` says: `--data data`, or `--log nats://…`.
+fn ask(dir: &Path, place: [&str; 2], question: &[&str]) -> Outcome {
     let mut program = rollyard(dir);
-    program.arg("ledger").args(question).args(["--data", "data"]);
+    program.arg("ledger").args(question).args(place);
     run(program)
 }
 
+fn ledger(dir: &Path, question: &[&str]) -> Outcome {
+    ask(dir, ["--data", "data"], question)
+}
+
 /// Steps 1 and 2 are committed, 3 is undone; one group is dropped, one waits, one is leased.
-fn live_through_something(client: &Client) {
+pub(crate) fn live_through_something(client: &Client) {
     let instances = [("s1", 1.0), ("s2", 1.0), ("s3", 1.0), ("dull", 0.0), ("out", 1.0)];
     for (instance, reward) in instances {
         for (n, reward) in [(0, 0.0), (1, reward)] {
@@ -39,7 +44,7 @@ fn live_through_something(client: &Client) {
     api("lease", json!({"groups": 2, "reader": "second"}));
 }
 
-fn check(dir: &Path) {
+pub(crate) fn check(dir: &Path, place: [&str; 2]) {
     for (question, code, parts) in [
         (
             &["rollout", "s1-0"][..],
@@ -79,14 +84,14 @@ fn check(dir: &Path) {
         (&["events", "--run", "nope"], 1, &["there is no run \"nope\"", "known are: default"]),
         (&["events", "--run", "../x"], 1, &["run name"]),
     ] {
-        let outcome = ledger(dir, question);
+        let outcome = ask(dir, place, question);
         assert_eq!(outcome.code, Some(code), "{question:?}: {outcome:?}");
         let text = format!("{}{}", outcome.stdout, outcome.stderr);
         for part in parts {
             assert!(text.contains(part), "{question:?}: {part:?} is not in {text}");
         }
     }
-    let outcome = ledger(dir, &["events", "--json", "--from", "3"]);
+    let outcome = ask(dir, place, &["events", "--json", "--from", "3"]);
     let events: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(events[0]["seq"], 3);
     assert_eq!(events[0]["event"], "Admitted");
@@ -98,9 +103,9 @@ fn the_log_tells_what_happened_beside_a_server_and_without_one() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &["--group-size", "2"]);
     live_through_something(&server.client());
-    check(dir.path());
+    check(dir.path(), ["--data", "data"]);
     server.stop();
-    check(dir.path());
+    check(dir.path(), ["--data", "data"]);
 }
 
 #[test]

@@ -7,10 +7,11 @@ use futures_util::stream::{BoxStream, StreamExt};
 use rollyard_core::ids::RunName;
 use rollyard_core::run_config::RunConfig;
 use rollyard_server::cluster::{Claimant, Ground, NodeName, Opened, Timing};
-use rollyard_server::{App, Cluster, ClusterSettings, Runs, Settings, serve};
+use rollyard_server::{App, Cluster, ClusterSettings, GateSettings, Runs, Settings, serve};
 use rollyard_store::log::LogError;
 use rollyard_store::log::memory::Memory;
 use rollyard_store::yard::{self, Yard, YardError};
+use rollyard_test_engine::{Settings as EngineSettings, TestEngine};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -103,6 +104,10 @@ fn timing() -> Timing {
 
 impl Node {
     fn start(shared: &Arc<Shared>, name: &str, settings: Settings) -> Self {
+        Self::start_gated(shared, name, settings, None)
+    }
+
+    fn start_gated(shared: &Arc<Shared>, name: &str, settings: Settings, gate: Option<GateSettings>) -> Self {
         let (dir, stopping) = (TempDir::new().unwrap(), CancellationToken::new());
         let (started, address) = std::sync::mpsc::channel();
         let (path, ground, stop) = (dir.path().to_owned(), Arc::clone(shared), stopping.clone());
@@ -117,7 +122,8 @@ impl Node {
                 let joining = ClusterSettings { node, url, token: settings.token.clone(), timing: timing() };
                 let cluster = Cluster::join(ground, joining).await.unwrap();
                 let runs = Runs::open_clustered(&path, &Map::new(), cluster).unwrap();
-                let app = App::new(Arc::new(runs), settings, stop);
+                let mut app = App::new(Arc::new(runs), settings, stop);
+                gate.into_iter().for_each(|gate| app.open_gateway(gate).unwrap());
                 started.send(addr).unwrap();
                 serve(listener, app).await.unwrap();
             });
@@ -164,8 +170,13 @@ fn answer(mut response: ureq::http::Response<ureq::Body>) -> (u16, Value) {
 
 /// Two nodes, and a run that the second has.
 fn two(settings: &Settings) -> (Node, Node, String) {
+    two_gated(settings, None)
+}
+
+/// The same, with a gateway at the first.
+fn two_gated(settings: &Settings, gate: Option<GateSettings>) -> (Node, Node, String) {
     let shared = Shared::new();
-    let one = Node::start(&shared, "one", settings.clone());
+    let one = Node::start_gated(&shared, "one", settings.clone(), gate);
     let other = Node::start(&shared, "other", settings.clone());
     eventually("the default run has an owner", || owner(&one, "default").is_some());
     for number in 0..50 {
@@ -353,6 +364,27 @@ fn lists_have_the_runs_of_all_nodes() {
         assert_eq!(nodes["nodes"].as_array().unwrap().len(), 2);
         assert_eq!(nodes["clustered"], true);
     }
+}
+
+#[test]
+fn the_rollout_of_an_agent_reaches_its_run_at_another_node() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let engine = EngineSettings { vocabulary: 90, ..EngineSettings::default() };
+    let engine = runtime.block_on(TestEngine::start(engine)).unwrap();
+    let (one, other, run) = two_gated(&Settings::default(), Some(crate::gateway::gate(engine.url())));
+    let opened = one.post("/api/sessions", json!({"run": run, "instance_id": "i"})).1;
+    let bearer = |name: &str| format!("Bearer {}", opened[name].as_str().unwrap());
+    let chat = json!({"model": "m", "messages": [{"role": "user", "content": "Go"}], "max_tokens": 8});
+    let (key, reward_key) = (bearer("api_key"), bearer("reward_key"));
+    let (status, said) =
+        one.send("/v1/chat/completions", chat.to_string().as_bytes(), &[("authorization", &key)]);
+    assert_eq!(status, 200, "{said}");
+    let end = format!("/api/sessions/{}/end", opened["session"].as_str().unwrap());
+    let (status, row) = one.send(&end, br#"{"reward": 0.5}"#, &[("authorization", &reward_key)]);
+    assert_eq!((status, &row["is_delivered"]), (200, &json!(true)), "{row}");
+    assert_eq!(other.books(&run)["admitted"], 1);
+    let (status, body) = one.post("/api/sessions", json!({"run": "nope", "instance_id": "i"}));
+    assert_eq!(status, 404, "{body}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ struct Gated {
     _runtime: Runtime,
 }
 
-fn gate(url: String) -> GateSettings {
+pub(crate) fn gate(url: String) -> GateSettings {
     let files = ModelFiles { chat_template: Some(TEMPLATE), ..ModelFiles::default() };
     let engine = HttpEngine::new(EngineConfig { urls: vec![url], ..EngineConfig::default() }).unwrap();
     GateSettings {

@@ -51,6 +51,13 @@ pub enum LogError {
     #[error("{node} at {url} has taken the run over (epoch {epoch}): stream {stream}")]
     Fenced { epoch: u64, node: String, url: String, stream: String },
 
+    /// A copy was interrupted, or is under way: what is there is not the whole run.
+    #[error(
+        "run {run} was not copied to its end; run `rollyard ledger copy` again, which begins anew, or remove the stream: \
+         stream {stream}"
+    )]
+    Unfinished { run: String, stream: String },
+
     #[error("segment {segment} was released after record {after_seq}, but only {committed_seq} is committed")]
     ReleasedEarly { segment: SegmentNo, after_seq: u64, committed_seq: u64 },
 }

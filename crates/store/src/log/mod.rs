@@ -25,7 +25,7 @@
 //! [`contract`] says what any log promises, method by method. The embedded log keeps the promise with
 //! files: [`format`](mod@format) explains them, [`Stager`] and [`Writer`] make them, [`segment`] judges them after a
 //! crash, [`open`] puts it together. [`jetstream`] keeps it with a stream of NATS, for a yard of many machines. [`memory`] is the same log without files, for tests. [`Archive`]
-//! reads a log that somebody else is writing. [`disk`] is the seam where tests break the disk.
+//! reads a log that somebody else is writing. [`copy`] takes a run from one kind of log to another. [`disk`] is the seam where tests break the disk.
 
 pub mod contract;
 mod error;
@@ -52,6 +52,8 @@ mod replay;
 
 pub mod jetstream;
 pub mod memory;
+
+pub mod copy;
 
 pub use archive::{Archive, Visited};
 pub use batch::Batch;

@@ -69,7 +69,7 @@ pub struct Done {
 pub enum YardError {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("the log cannot be written, nothing of this was kept: {0}")]
+    #[error("{told}: {0}", told = of_log(.0))]
     Log(LogError),
     /// Ask again: another node answers for the run now.
     #[error("{node} at {url} owns the run since epoch {epoch}; ask there, or again here")]
@@ -80,6 +80,16 @@ pub enum YardError {
     TooLarge(#[from] StageError),
     #[error("the run is closed")]
     Closed,
+}
+
+/// What became of a request whose log failed.
+fn of_log(error: &LogError) -> &'static str {
+    match error {
+        LogError::Stream { .. } => {
+            "the log has not said whether it was written, so ask again: what is there is recognised by its uid"
+        }
+        _ => "the log cannot be written, nothing of this was kept",
+    }
 }
 
 impl From<LogError> for YardError {

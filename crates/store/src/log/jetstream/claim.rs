@@ -14,3 +14,10 @@ pub struct Claim {
     /// Tells two claims of one node apart whose answer was lost.
     pub nonce: u64,
 }
+
+impl Claim {
+    /// The id of its message, which what comes next has to name.
+    pub(super) fn id(&self) -> String {
+        format!("claim.{}.{:016x}", self.epoch, self.nonce)
+    }
+}

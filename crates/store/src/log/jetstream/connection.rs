@@ -1,6 +1,6 @@
 //! The way to the servers, and the streams that are there.
 
-use async_nats::jetstream::context::{AccountErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::{AccountErrorKind, DeleteStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{Context, ErrorCode, context, object_store};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
@@ -44,6 +44,10 @@ const IDS_FOR: Duration = Duration::from_secs(120);
 const VERSION_KEY: &str = "rollyard-log";
 const RUN_KEY: &str = "rollyard-run";
 
+/// Said of a stream that a copy fills, until it is whole.
+const COPY_KEY: &str = "rollyard-copy";
+const UNFINISHED: &str = "unfinished";
+
 /// A connection to the servers. Clones share it. Calls block, and none may be made from inside an async runtime.
 #[derive(Clone, Debug)]
 pub struct Connection {
@@ -77,6 +81,11 @@ impl Connection {
         let runtime = runtime.map_err(|error| unusable(format!("no threads for it: {error}")))?;
         let handle = runtime.handle().clone();
         let client = handle.block_on(connect(&settings)).map_err(unusable)?;
+        let version = client.server_info().version;
+        if !client.is_server_compatible(2, 12, 0) {
+            // Older ones do not know the conditions by which an owner is fenced.
+            return Err(unusable(format!("version {version} is too old, and at least 2.12 is needed")));
+        }
         if client.max_payload() < MESSAGE_MIN + HEADERS_LEN {
             return Err(unusable(format!(
                 "max_payload is {} bytes there, and at least {} are needed",
@@ -104,14 +113,15 @@ impl Connection {
         &self.inner.settings.yard
     }
 
-    /// Every run that has a stream.
+    /// Every run that has a stream, save those that are being copied.
     pub fn runs(&self) -> Result<Vec<RunName>, LogError> {
         let prefix = stream_prefix(self.yard());
         let listed = self.run(async {
             let infos = self.inner.jetstream.streams();
             infos.try_collect::<Vec<_>>().await.map_err(|error| told::failed("list the streams", "*", error))
         })?;
-        let of_ours = listed.iter().filter(|info| info.config.name.starts_with(&prefix));
+        let is_ours = |config: &Config| config.name.starts_with(&prefix) && !is_unfinished(config);
+        let of_ours = listed.iter().filter(|info| is_ours(&info.config));
         let named = of_ours.filter_map(|info| info.config.metadata.get(RUN_KEY));
         let mut runs: Vec<RunName> = named.filter_map(|run| RunName::try_from(run.as_str()).ok()).collect();
         runs.sort();
@@ -124,7 +134,7 @@ impl Connection {
         self.run(async {
             match self.find(&names).await {
                 Ok(Some(_)) => Ok(false),
-                Ok(None) => self.make(&names).await.map(|_| true),
+                Ok(None) => self.make(&names, None).await.map(|_| true),
                 Err(error) => Err(error),
             }
         })
@@ -165,11 +175,20 @@ impl Connection {
     pub(super) async fn find_or_make(&self, names: &Names) -> Result<Stream, LogError> {
         match self.find(names).await? {
             Some(stream) => Ok(stream),
-            None => self.make(names).await,
+            None => self.make(names, None).await,
         }
     }
 
     pub(super) async fn find(&self, names: &Names) -> Result<Option<Stream>, LogError> {
+        let stream = self.find_any(names).await?;
+        if stream.as_ref().is_some_and(|stream| is_unfinished(&stream.cached_info().config)) {
+            return Err(LogError::Unfinished { run: names.run.to_string(), stream: names.stream.clone() });
+        }
+        Ok(stream)
+    }
+
+    /// Even one that is not whole yet.
+    pub(super) async fn find_any(&self, names: &Names) -> Result<Option<Stream>, LogError> {
         let stream = again(self.inner.settings.patience, async || {
             match self.inner.jetstream.get_stream(&names.stream).await {
                 Ok(stream) => Ok(Some(stream)),
@@ -190,8 +209,53 @@ impl Connection {
         Ok(stream)
     }
 
-    async fn make(&self, names: &Names) -> Result<Stream, LogError> {
+    /// Makes a stream that nobody takes for a run until [`Connection::mark_whole`].
+    pub(super) async fn make_unfinished(&self, names: &Names) -> Result<Stream, LogError> {
+        self.make(names, Some((COPY_KEY.to_owned(), UNFINISHED.to_owned()))).await
+    }
+
+    pub(super) async fn mark_whole(&self, names: &Names, stream: &Stream) -> Result<(), LogError> {
+        let doing = "mark the copy as whole";
+        again(self.inner.settings.patience, async || {
+            let info = stream.get_info().await;
+            let mut config = info.map_err(|error| told::failed(doing, &names.stream, error))?.config;
+            config.metadata.remove(COPY_KEY);
+            let updated = self.inner.jetstream.update_stream(&config).await;
+            updated.map(drop).map_err(|error| told::failed(doing, &names.stream, error))
+        })
+        .await
+    }
+
+    /// Removes a stream and its bucket, if they are there.
+    pub(super) async fn remove(&self, names: &Names) -> Result<(), LogError> {
+        let doing = "remove it";
+        // The bucket goes first: as long as the stream is there, somebody knows of both.
+        for stream in [format!("OBJ_{}", names.bucket), names.stream.clone()] {
+            again(self.inner.settings.patience, async || {
+                match self.inner.jetstream.delete_stream(&stream).await {
+                    Ok(_) => Ok(()),
+                    Err(error) => match error.kind() {
+                        DeleteStreamErrorKind::JetStream(cause)
+                            if cause.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                        {
+                            Ok(())
+                        }
+                        _ => Err(told::failed(doing, &stream, error)),
+                    },
+                }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn make(&self, names: &Names, more: Option<(String, String)>) -> Result<Stream, LogError> {
         let Settings { replicas, max_bytes, patience, .. } = self.inner.settings;
+        let mut metadata = HashMap::from([
+            (VERSION_KEY.to_owned(), VERSION.to_string()),
+            (RUN_KEY.to_owned(), names.run.to_string()),
+        ]);
+        metadata.extend(more);
         let config = Config {
             name: names.stream.clone(),
             description: Some(format!("rollyard: the log of run {}", names.run)),
@@ -203,10 +267,7 @@ impl Connection {
             duplicate_window: IDS_FOR,
             deny_delete: true,
             allow_direct: true,
-            metadata: HashMap::from([
-                (VERSION_KEY.to_owned(), VERSION.to_string()),
-                (RUN_KEY.to_owned(), names.run.to_string()),
-            ]),
+            metadata,
             ..Config::default()
         };
         let doing = "make it";
@@ -344,6 +405,10 @@ pub(super) async fn again<T>(
             outcome => return outcome,
         }
     }
+}
+
+pub(super) fn is_unfinished(config: &Config) -> bool {
+    config.metadata.get(COPY_KEY).is_some_and(|state| state == UNFINISHED)
 }
 
 fn check_ours(stream: &Stream, names: &Names) -> Result<(), LogError> {

@@ -5,6 +5,7 @@ use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use rollyard_core::ids::RunName;
+use std::time::Duration;
 
 use super::super::contract::Entry;
 use super::super::error::{LogError, ReplayError};
@@ -16,6 +17,9 @@ use super::reader::Reader;
 use super::segments::Segments;
 use super::settings::Blobs;
 use super::told;
+
+/// How long a message may keep its reader waiting.
+const MESSAGE_WITHIN: Duration = Duration::from_secs(3);
 
 /// Calls `visit` with every message of a subject from `from` to the newest there is now.
 pub(super) async fn follow(
@@ -47,15 +51,26 @@ pub(super) async fn visit_messages<E: From<LogError>>(
     };
     let consumer = stream.create_consumer(config).await.map_err(|error| failed(&error))?;
     let mut messages = consumer.messages().await.map_err(|error| failed(&error))?;
-    while let Some(message) = messages.next().await {
-        let message = message.map_err(|error| failed(&error))?;
+    while let Some(message) = next(&mut messages, names).await? {
         let sequence = message.info().map_err(|error| failed(&error))?.stream_sequence;
         visit(sequence, &message.payload)?;
         if sequence >= last.sequence {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
+    let short = format!("it ended before message {}", last.sequence);
+    Err(failed(&short).into())
+}
+
+/// The next message that is read. One that does not come is not waited for without end: it may have been purged, or
+/// the server that was asked is gone.
+pub(super) async fn next(
+    messages: &mut pull::Ordered,
+    names: &Names,
+) -> Result<Option<async_nats::jetstream::Message>, LogError> {
+    let failed = |error: &dyn std::fmt::Display| told::failed("read it", &names.stream, error);
+    let next = tokio::time::timeout(MESSAGE_WITHIN, messages.next()).await;
+    next.map_err(|error| failed(&error))?.transpose().map_err(|error| failed(&error))
 }
 
 /// Visits every record from `from_seq` on, reading messages from `from` on, which must begin a batch.
@@ -121,6 +136,11 @@ impl Gathered {
     }
 }
 
+/// When a stream was made: tells it from one of the same name that was removed before, or is elsewhere.
+pub(super) fn born(stream: &Stream) -> String {
+    stream.cached_info().created.unix_timestamp_nanos().to_string()
+}
+
 /// A run's history, read without owning it.
 #[derive(Debug)]
 pub struct Followed {
@@ -140,20 +160,29 @@ impl Connection {
         let names = self.names(run);
         self.run(async {
             let Some(stream) = self.find(&names).await? else { return Ok(None) };
-            let last_seq = replay(&stream, &names, 1, 1, |_, _| {}, visit).await?;
-            // Afterwards, so that the segments of everything seen are known.
-            let segments = Segments::find(&stream, &names).await?;
-            let blobs = self.blobs(&names).await?;
-            let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments);
-            Ok(Some(Followed { reader, last_seq }))
+            self.visit_stream(&names, stream, visit).await.map(Some)
         })
     }
 
+    pub(super) async fn visit_stream<E>(
+        &self,
+        names: &Names,
+        stream: Stream,
+        visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<Followed, ReplayError<E>> {
+        let last_seq = replay(&stream, names, 1, 1, |_, _| {}, visit).await?;
+        // Afterwards, so that the segments of everything seen are known.
+        let segments = Segments::find(&stream, names).await?;
+        let blobs = self.blobs(names, &stream).await?;
+        let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments);
+        Ok(Followed { reader, last_seq })
+    }
+
     /// Where a run's large payloads are.
-    pub(super) async fn blobs(&self, names: &Names) -> Result<BlobStore, LogError> {
+    pub(super) async fn blobs(&self, names: &Names, stream: &Stream) -> Result<BlobStore, LogError> {
         match &self.settings().blobs {
             Blobs::JetStream => self.bucket(names).await,
-            Blobs::Bucket(url) => BlobStore::bucket(url, &names.stream),
+            Blobs::Bucket(url) => BlobStore::bucket(url, &format!("{}-{}", names.stream, born(stream))),
         }
     }
 }

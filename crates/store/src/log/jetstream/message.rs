@@ -12,8 +12,9 @@
 //!  8  epoch       8   of the owner who wrote it
 //! 16  first_seq   8   number of the batch's first record
 //! 24  count       4   records in the batch
-//! 28  crc         4   of everything before and after this field
-//! 32  bytes           a part of the batch's entries, which may be cut anywhere
+//! 28  segment     4   the newest that the batch knew of: numbers are never given twice
+//! 32  crc         4   of everything before and after this field
+//! 36  bytes           a part of the batch's entries, which may be cut anywhere
 //! ```
 //!
 //! The pieces of a batch, put together, are entries: `body_len 4, payload_len 4, place 8, body`.
@@ -43,7 +44,7 @@ pub const VERSION: u8 = 1;
 /// Payloads in a bundle: an index is one byte of a place.
 pub const BUNDLE_COUNT_MAX: usize = 256;
 
-const PIECE_HEAD_LEN: usize = 32;
+const PIECE_HEAD_LEN: usize = 36;
 const BUNDLE_HEAD_LEN: usize = 8;
 const BUNDLE_ENTRY_LEN: usize = 12;
 const ENTRY_HEAD_LEN: usize = 16;
@@ -65,6 +66,7 @@ pub struct Piece {
     pub epoch: u64,
     pub first_seq: u64,
     pub count: u32,
+    pub segment: SegmentNo,
     pub bytes: Bytes,
 }
 
@@ -84,6 +86,7 @@ impl Piece {
         out.put_u64_le(self.epoch);
         out.put_u64_le(self.first_seq);
         out.put_u32_le(self.count);
+        out.put_u32_le(self.segment.0);
         let crc = crc32c::crc32c_append(crc32c::crc32c(&out), &self.bytes);
         out.put_u32_le(crc);
         out.put_slice(&self.bytes);
@@ -97,8 +100,8 @@ impl Piece {
             return Err(BadMessage::Version(head[0]));
         }
         let bytes = message.slice(PIECE_HEAD_LEN..);
-        let crc = crc32c::crc32c_append(crc32c::crc32c(&head[..28]), &bytes);
-        if crc != u32_at(head, 28) {
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&head[..32]), &bytes);
+        if crc != u32_at(head, 32) {
             return Err(BadMessage::Damaged("the checksum of a history message differs"));
         }
         Ok(Self {
@@ -107,6 +110,7 @@ impl Piece {
             epoch: u64_at(head, 8),
             first_seq: u64_at(head, 16),
             count: u32_at(head, 24),
+            segment: SegmentNo(u32_at(head, 28)),
             bytes,
         })
     }
@@ -290,7 +294,8 @@ mod tests {
     use super::*;
 
     fn piece() -> Piece {
-        Piece { last: true, piece: 2, epoch: 7, first_seq: 100, count: 3, bytes: Bytes::from_static(b"abc") }
+        let (segment, bytes) = (SegmentNo(4), Bytes::from_static(b"abc"));
+        Piece { last: true, piece: 2, epoch: 7, first_seq: 100, count: 3, segment, bytes }
     }
 
     #[test]

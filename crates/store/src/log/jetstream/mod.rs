@@ -10,8 +10,8 @@
 //!
 //! # One owner
 //!
-//! Every message names the stream sequence it must come after, and the server refuses it otherwise. The owner knows
-//! what it has appended, so its next message fits. To take a run over is to append a claim: from then on nothing of
+//! Every message names the sequence it must come after, and that of the newest claim, and the server refuses it if either
+//! is another. The owner knows what it has appended, so its next message fits. To take a run over is to append a claim: from then on nothing of
 //! the owner before fits any more, and it learns from the refusal ([`LogError::Fenced`](super::LogError::Fenced)).
 //! No clock and no lock is involved.
 //!
@@ -46,6 +46,7 @@ mod settings;
 mod snapshots;
 mod stager;
 mod told;
+mod unfinished;
 mod writer;
 
 pub use blobs::BlobStore;
@@ -54,7 +55,8 @@ pub use connection::Connection;
 pub use history::Followed;
 pub use open::{JetStreamLog, Opener};
 pub use reader::Reader;
-pub use settings::{Blobs, Settings};
+pub use settings::{BadBlobs, Blobs, Settings};
 pub use snapshots::Snapshots;
 pub use stager::{Batch, Stager};
+pub use unfinished::Unfinished;
 pub use writer::Writer;

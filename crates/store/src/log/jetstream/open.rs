@@ -1,6 +1,6 @@
 //! Claims a run and opens its log.
 
-use async_nats::header::NATS_EXPECTED_LAST_SEQUENCE;
+use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_MESSAGE_ID};
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
@@ -41,18 +41,29 @@ pub struct Opener {
     names: Names,
     node: String,
     url: String,
+    /// Opens a stream that is not whole yet, and makes none.
+    for_copy: bool,
     claimed: Mutex<Option<Claim>>,
 }
 
 impl Opener {
     pub(super) fn new(connection: Connection, names: Names, node: String, url: String) -> Self {
-        Self { connection, names, node, url, claimed: Mutex::default() }
+        Self { connection, names, node, url, for_copy: false, claimed: Mutex::default() }
+    }
+
+    /// For whoever fills a stream with a copy.
+    pub(super) fn for_copy(connection: Connection, names: Names, node: String) -> Self {
+        Self { connection, names, node, url: String::new(), for_copy: true, claimed: Mutex::default() }
     }
 
     pub fn open(&self) -> Result<JetStreamLog, LogError> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, claim, sequence) = self.connection.run(async {
-            let stream = self.connection.find_or_make(&self.names).await?;
+            let stream = match self.for_copy {
+                true => self.connection.find_any(&self.names).await?,
+                false => Some(self.connection.find_or_make(&self.names).await?),
+            };
+            let stream = stream.ok_or_else(|| told::gone(&self.names))?;
             let (claim, sequence) = self.claim(&stream, claimed.as_ref()).await?;
             Ok::<_, LogError>((stream, claim, sequence))
         })?;
@@ -64,7 +75,11 @@ impl Opener {
 
     /// The epoch of the last claim that this made.
     pub fn epoch(&self) -> Option<u64> {
-        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|claim| claim.epoch)
+        self.claimed().map(|claim| claim.epoch)
+    }
+
+    pub(super) fn claimed(&self) -> Option<Claim> {
+        self.claimed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Appends a claim right after what is there; gives it, and its sequence.
@@ -75,6 +90,9 @@ impl Opener {
         let mut tries = 0;
         let mut known: Option<Option<Claim>> = None;
         loop {
+            // Before the claims are read: whoever claims after this is noticed by the server.
+            let info = stream.get_info().await;
+            let info = info.map_err(|error| told::failed(doing, &self.names.stream, error))?;
             let last = last_claim(stream, &self.names).await?;
             let last_claim = last.as_ref().map(|(claim, _)| claim.clone());
             if let Some((claim, sequence)) = last
@@ -92,8 +110,6 @@ impl Opener {
                     |claim| fenced(&claim, &self.names),
                 ));
             }
-            let info = stream.get_info().await;
-            let info = info.map_err(|error| told::failed(doing, &self.names.stream, error))?;
             let epoch = last_claim.map_or(1, |claim| claim.epoch + 1);
             let claim = Claim { epoch, node: self.node.clone(), url: self.url.clone(), nonce };
             match self.try_claim(&claim, info.state.last_sequence).await {
@@ -114,6 +130,7 @@ impl Opener {
             |error: &dyn std::fmt::Display| (told::failed("claim the run", &self.names.stream, error), false);
         let mut headers = HeaderMap::new();
         headers.insert(NATS_EXPECTED_LAST_SEQUENCE, after.to_string().as_str());
+        headers.insert(NATS_MESSAGE_ID, claim.id().as_str());
         let bytes = serde_json::to_vec(claim).map_err(|error| failed(&error))?;
         let request = Request::new().headers(headers).payload(bytes.into());
         let answer = self.connection.client().send_request(self.names.claims(), request).await;
@@ -137,20 +154,24 @@ impl Opener {
             }
             None => None,
         };
-        let committed_seq = newest.map_or(0, |piece| piece.committed_seq());
+        let (committed_seq, last_segment) =
+            newest.map_or((0, SegmentNo(0)), |piece| (piece.committed_seq(), piece.segment));
         let segments = Segments::find(stream, names).await?;
         let bucket = connection.bucket(names).await?;
-        let (snapshot, next) = snapshots::newest(&bucket, names, committed_seq).await?;
+        let (snapshot, next) =
+            snapshots::newest(&bucket, names, &history::born(stream), committed_seq).await?;
         let replay_from = snapshot.as_ref().map_or((0, 0), |found| (found.snapshot.seq, found.sequence));
         Ok(JetStreamLog {
             connection: connection.clone(),
             names: names.clone(),
             stream: stream.clone(),
-            blobs: connection.blobs(names).await?,
+            blobs: connection.blobs(names, stream).await?,
             bucket,
             claim: claim.clone(),
             committed_seq,
             claimed_at: sequence,
+            // Those that are there may be of a batch that was not finished.
+            last_segment: segments.all().last().map_or(last_segment, |(found, _)| last_segment.max(*found)),
             segments,
             snapshot: snapshot.map(|found| found.snapshot),
             replay_from,
@@ -171,6 +192,7 @@ pub struct JetStreamLog {
     committed_seq: u64,
     /// The sequence of the claim, and so of the last message.
     claimed_at: u64,
+    last_segment: SegmentNo,
     segments: Segments,
     snapshot: Option<Snapshot>,
     /// Up to this record the snapshot knows everything, and this message comes before what it does not.
@@ -220,20 +242,23 @@ impl Log for JetStreamLog {
             segment_bytes: settings.segment_bytes,
         };
         let found = segments.all();
-        let segment = found.last().map_or(SegmentNo(1), |(segment, _)| segment.next());
         let live = Liveness::of_found(found.into_iter().map(|(segment, extent)| (segment, extent.bytes)));
+        let segment = self.last_segment.next();
         let stager = Stager::new(limits, claim.epoch, segment, committed_seq + 1, self.claimed_at + 1, live);
         let reader =
             Reader::new(connection.clone(), names.clone(), stream.clone(), blobs.clone(), segments.clone());
         let marks = Marks::new(committed_seq, self.claimed_at);
         let next = Arc::new(Mutex::new(self.next_slot));
-        let snapshots = Snapshots { connection: connection.clone(), bucket, marks: marks.clone(), next };
+        let born = history::born(&stream);
+        let snapshots =
+            Snapshots { connection: connection.clone(), bucket, born, marks: marks.clone(), next };
         let writer = Writer {
             connection,
             names,
             stream,
             blobs,
             claim,
+            claimed_at: self.claimed_at,
             segments,
             reader: reader.clone(),
             marks,

@@ -64,14 +64,8 @@ impl Payloads for Reader {
             Some(bundle) => bundle,
             None => {
                 let found = connection.run(again(patience, async || self.inner.message(sequence).await));
-                let bundle = found.map_err(failed)?.ok_or_else(|| {
-                    let what = "there is none in this record";
-                    if segments.find_bundle(place).is_none() {
-                        gone()
-                    } else {
-                        ReadError::Corrupt { place, what, path: path() }
-                    }
-                })?;
+                // What is not there was purged, perhaps just now.
+                let bundle = found.map_err(failed)?.ok_or_else(gone)?;
                 self.keep(sequence, bundle.clone());
                 bundle
             }

@@ -3,7 +3,6 @@
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use async_nats::jetstream::stream::Stream;
-use futures_util::StreamExt;
 use rollyard_core::ids::Place;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::super::contract::SegmentNo;
 use super::super::error::LogError;
 use super::connection::last_message;
+use super::history;
 use super::message;
 use super::names::Names;
 use super::told;
@@ -64,8 +64,7 @@ impl Segments {
         };
         let consumer = stream.create_consumer(config).await.map_err(|error| failed(&error))?;
         let mut messages = consumer.messages().await.map_err(|error| failed(&error))?;
-        while let Some(message) = messages.next().await {
-            let message = message.map_err(|error| failed(&error))?;
+        while let Some(message) = history::next(&mut messages, names).await? {
             let info = message.info().map_err(|error| failed(&error))?;
             let extent = message.headers.as_ref().and_then(Extent::of);
             let (Some(segment), Some(extent)) = (names.segment(&message.subject), extent) else {

@@ -2,6 +2,7 @@
 
 use super::super::error::LogError;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Where the streams of a yard are, and how new ones are made.
@@ -38,6 +39,23 @@ pub enum Blobs {
     Bucket(String),
 }
 
+/// A place where no blobs go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not `jetstream`, nor a bucket like s3://bucket/prefix")]
+pub struct BadBlobs;
+
+impl FromStr for Blobs {
+    type Err = BadBlobs;
+
+    fn from_str(place: &str) -> Result<Self, BadBlobs> {
+        match place.split_once("://") {
+            None if place == "jetstream" => Ok(Self::JetStream),
+            Some(("s3" | "gs" | "az", bucket)) if !bucket.is_empty() => Ok(Self::Bucket(place.to_owned())),
+            _ => Err(BadBlobs),
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -58,6 +76,14 @@ impl Default for Settings {
 impl Settings {
     pub fn new(servers: impl Into<String>) -> Self {
         Self { servers: servers.into(), ..Self::default() }
+    }
+
+    /// Whether these are addresses of NATS servers, with commas between them.
+    pub fn are_servers(servers: &str) -> bool {
+        servers.split(',').all(|server| {
+            let rest = server.trim().strip_prefix("nats://").or_else(|| server.trim().strip_prefix("tls://"));
+            rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
+        })
     }
 
     /// Refuses what no server would take, with the setting's name and value.
@@ -93,6 +119,26 @@ mod tests {
     fn messages_do_not_tell_passwords() {
         let settings = Settings::new("nats://u:p@a:4222, tls://secret@b:4222,c");
         assert_eq!(settings.servers_told(), "nats://a:4222,tls://b:4222,c");
+    }
+
+    #[test]
+    fn servers_and_buckets_are_told_from_other_places() {
+        for (servers, are) in [
+            ("nats://a:4222", true),
+            ("nats://u:p@a:4222, tls://b", true),
+            ("nats://", false),
+            ("nats://a/b", false),
+            ("a:4222", false),
+            ("http://a:4222", false),
+            ("nats://a,", false),
+        ] {
+            assert_eq!(Settings::are_servers(servers), are, "{servers}");
+        }
+        assert_eq!("jetstream".parse(), Ok(Blobs::JetStream));
+        assert_eq!("s3://b/p".parse(), Ok(Blobs::Bucket("s3://b/p".to_owned())));
+        for wrong in ["", "s3://", "file:///x", "http://b"] {
+            assert_eq!(wrong.parse::<Blobs>(), Err(BadBlobs), "{wrong}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::names::Names;
 const SLOTS: [&str; 2] = ["snapshot-a", "snapshot-b"];
 const SEQ: &str = "seq";
 const SEQUENCE: &str = "sequence";
+const BORN: &str = "born";
 
 /// Batches that are remembered until a snapshot wants to know where they ended.
 const MARKS_MAX: usize = 4096;
@@ -36,6 +37,11 @@ impl Marks {
         marks.push_back((seq, sequence));
     }
 
+    /// The last message of ours.
+    pub(super) fn last(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).back().map_or(0, |(_, sequence)| *sequence)
+    }
+
     /// A message after which no record past `seq` had been written; 0 if none is known.
     fn before(&self, seq: u64) -> u64 {
         let marks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,6 +54,8 @@ impl Marks {
 pub struct Snapshots {
     pub(super) connection: Connection,
     pub(super) bucket: BlobStore,
+    /// When the stream was made that they are of.
+    pub(super) born: String,
     pub(super) marks: Marks,
     /// The slot to write next.
     pub(super) next: Arc<Mutex<usize>>,
@@ -60,6 +68,7 @@ impl KeepSnapshots for Snapshots {
         let metadata = HashMap::from([
             (SEQ.to_owned(), seq.to_string()),
             (SEQUENCE.to_owned(), self.marks.before(seq).to_string()),
+            (BORN.to_owned(), self.born.clone()),
         ]);
         let bytes = bytes::Bytes::copy_from_slice(bytes);
         let patience = self.connection.settings().patience;
@@ -82,6 +91,7 @@ pub(super) struct Found {
 pub(super) async fn newest(
     bucket: &BlobStore,
     names: &Names,
+    born: &str,
     last_seq: u64,
 ) -> Result<(Option<Found>, usize), LogError> {
     let mut known = Vec::new();
@@ -89,6 +99,11 @@ pub(super) async fn newest(
         let Some(info) = bucket.info(name).await? else { continue };
         let number = |key: &str| info.metadata.get(key).and_then(|text| text.parse::<u64>().ok());
         let (Some(seq), Some(sequence)) = (number(SEQ), number(SEQUENCE)) else { continue };
+        if info.metadata.get(BORN).map(String::as_str) != Some(born) {
+            // Of a stream of the same name that was removed.
+            bucket.delete(name).await?;
+            continue;
+        }
         if seq > last_seq {
             // The servers lost the end of the log, which they may without syncing. Other records will get its numbers.
             tracing::error!(run = %names.run, seq, last_seq, "a snapshot is newer than the log and is removed: the servers have lost records");

@@ -208,7 +208,7 @@ impl Stage for Stager {
             .map(|n| {
                 let bytes = entries.slice(n * cut..entries.len().min((n + 1) * cut));
                 let (last, piece, epoch) = (n + 1 == pieces, n as u32, self.epoch);
-                Piece { last, piece, epoch, first_seq, count, bytes }.encode()
+                Piece { last, piece, epoch, first_seq, count, segment: self.segment, bytes }.encode()
             })
             .collect();
         let batch = Batch { first_seq, count, segment: self.segment, first_sequence, bundles, pieces, blobs };

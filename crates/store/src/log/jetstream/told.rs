@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::super::error::LogError;
 use super::message::{BadMessage, VERSION};
+use super::names::Names;
 
 /// What the server answers when a stream is as large as it may get, as far as it says so by a text only.
 const FULL: [&str; 3] = ["maximum bytes exceeded", "maximum messages exceeded", "no space left on device"];
@@ -17,6 +18,11 @@ pub(super) fn failed(doing: &'static str, stream: &str, cause: impl Display) -> 
         return LogError::NoSpace { doing, path: PathBuf::from(format!("stream {stream}")) };
     }
     LogError::Stream { doing, cause, stream: stream.to_owned() }
+}
+
+/// A stream that was there a moment ago.
+pub(super) fn gone(names: &Names) -> LogError {
+    failed("find it", &names.stream, "somebody has removed it")
 }
 
 /// What an error code means for whoever wrote.

@@ -1,10 +1,10 @@
 //! Sends batches and purges what is not needed any more.
 
-use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_MESSAGE_ID};
+use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
-use async_nats::jetstream::stream::Stream;
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::{HeaderMap, Request};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -30,8 +30,14 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Refusals of an owner that is still the owner before it opens the log anew.
+const MISFITS_MAX: usize = 3;
+
 /// Blobs that are put or deleted at the same time.
 const BLOBS_AT_ONCE: usize = 8;
+
+/// Of which subject the last sequence is expected.
+const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 
 /// Who has heard from the stream this lately is still its owner: nobody takes a run over that fast.
 const SURE_FOR: Duration = Duration::from_millis(500);
@@ -44,6 +50,8 @@ pub struct Writer {
     pub(super) stream: Stream,
     pub(super) blobs: BlobStore,
     pub(super) claim: Claim,
+    /// The sequence of the claim.
+    pub(super) claimed_at: u64,
     pub(super) segments: Segments,
     pub(super) reader: Reader,
     pub(super) marks: Marks,
@@ -55,10 +63,20 @@ pub struct Writer {
     pub(super) deleting: Vec<JoinHandle<()>>,
 }
 
+/// A message, and the sequence it must get.
+struct Message {
+    sequence: u64,
+    subject: String,
+    headers: HeaderMap,
+    bytes: Bytes,
+}
+
 /// Why a batch was not stored.
 enum Unsent {
     /// It may be when it is sent again.
     Again(LogError),
+    /// Something else came before it.
+    Misfit(LogError),
     Never(LogError),
 }
 
@@ -114,6 +132,7 @@ impl Commit for Writer {
             blobs: self.blobs.clone(),
             segment,
             extent,
+            until: self.marks.last() + 1,
         };
         if extent.blobs == 0 {
             self.connection.run(again(self.patience(), async || purge.messages().await))?;
@@ -159,18 +178,27 @@ impl Writer {
     async fn append(&self, batch: &Batch) -> Result<(), LogError> {
         self.put_blobs(batch).await?;
         let until = Instant::now() + self.patience();
+        let (mut careful, mut misfits) = (false, 0);
         loop {
-            match self.send(batch).await {
+            let sent = if careful { self.send_one_by_one(batch).await } else { self.send(batch).await };
+            careful = true;
+            match sent {
                 Ok(()) => return Ok(()),
                 Err(Unsent::Never(error)) => return Err(error),
-                Err(Unsent::Again(error)) => {
+                Err(Unsent::Again(error) | Unsent::Misfit(error)) if Instant::now() >= until => {
+                    return Err(error);
+                }
+                Err(again) => {
+                    misfits += usize::from(matches!(again, Unsent::Misfit(_)));
+                    let (Unsent::Again(error) | Unsent::Misfit(error) | Unsent::Never(error)) = again;
                     tracing::debug!(run = %self.names.run, "an append is sent again: {error}");
                     match self.check_owner().await {
                         Ok(()) => {}
                         Err(fenced @ LogError::Fenced { .. }) => return Err(fenced),
                         Err(unanswered) => tracing::debug!(run = %self.names.run, "{unanswered}"),
                     }
-                    if Instant::now() >= until {
+                    // The servers forgot what came last, or lost it. A new claim puts that right.
+                    if misfits >= MISFITS_MAX {
                         return Err(error);
                     }
                     tokio::time::sleep(PAUSE).await;
@@ -191,30 +219,65 @@ impl Writer {
 
     /// Sends everything, and waits for what becomes of the last message: it is stored only if all are.
     async fn send(&self, batch: &Batch) -> Result<(), Unsent> {
-        let doing = "append a batch";
-        let client = self.connection.client();
-        let unsent =
-            |error: &dyn std::fmt::Display| Unsent::Again(told::failed(doing, &self.names.stream, error));
-        let payloads = self.names.payloads(batch.segment);
-        let history = self.names.history();
-        let bundles = batch.bundles.iter().map(|bundle| (&payloads, Some(bundle.extent), &bundle.bytes));
-        let pieces = batch.pieces.iter().map(|piece| (&history, None, piece));
         let last = batch.last_sequence();
-        for (sequence, (subject, extent, bytes)) in (batch.first_sequence..).zip(bundles.chain(pieces)) {
-            let headers = self.headers(sequence, extent);
-            if sequence < last {
-                let sent = client.publish_with_headers(subject.clone(), headers, bytes.clone()).await;
-                sent.map_err(|error| unsent(&error))?;
-                continue;
+        for message in self.messages(batch) {
+            if message.sequence == last {
+                return self.ask(message).await;
             }
-            let request = Request::new().headers(headers).payload(bytes.clone()).timeout(Some(ANSWER_WITHIN));
-            let answer =
-                client.send_request(subject.clone(), request).await.map_err(|error| unsent(&error))?;
-            let answer: Response<PublishAck> =
-                serde_json::from_slice(&answer.payload).map_err(|error| unsent(&error))?;
-            return self.judge(&answer, last);
+            let Message { subject, headers, bytes, .. } = message;
+            let sent = self.connection.client().publish_with_headers(subject, headers, bytes).await;
+            sent.map_err(|error| self.unsent(&error))?;
         }
         Ok(())
+    }
+
+    /// Sends again what is not there yet, and waits for each message: the one that is refused says why.
+    async fn send_one_by_one(&self, batch: &Batch) -> Result<(), Unsent> {
+        for message in self.messages(batch) {
+            if !self.is_stored(message.sequence).await.map_err(Unsent::Again)? {
+                self.ask(message).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether our message of that sequence is there: its answer may have been lost.
+    async fn is_stored(&self, sequence: u64) -> Result<bool, LogError> {
+        match self.stream.get_raw_message(sequence).await {
+            Ok(message) => {
+                let id = message.headers.get(NATS_MESSAGE_ID).map(|id| id.as_str().to_owned());
+                Ok(id.is_some_and(|id| id == self.id(sequence)))
+            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(false),
+            Err(error) => Err(told::failed("look for a message", &self.names.stream, error)),
+        }
+    }
+
+    fn id(&self, sequence: u64) -> String {
+        format!("{}.{sequence}", self.claim.epoch)
+    }
+
+    fn messages(&self, batch: &Batch) -> impl Iterator<Item = Message> {
+        let (payloads, history) = (self.names.payloads(batch.segment), self.names.history());
+        let bundles = batch.bundles.iter().map(|bundle| (Some(bundle.extent), bundle.bytes.clone()));
+        let pieces = batch.pieces.iter().map(|piece| (None, piece.clone()));
+        (batch.first_sequence..).zip(bundles.chain(pieces)).map(move |(sequence, (extent, bytes))| {
+            let subject = if extent.is_some() { payloads.clone() } else { history.clone() };
+            Message { sequence, subject, headers: self.headers(sequence, extent), bytes }
+        })
+    }
+
+    async fn ask(&self, message: Message) -> Result<(), Unsent> {
+        let Message { sequence, subject, headers, bytes } = message;
+        let request = Request::new().headers(headers).payload(bytes).timeout(Some(ANSWER_WITHIN));
+        let answer = self.connection.client().send_request(subject, request).await;
+        let answer = answer.map_err(|error| self.unsent(&error))?;
+        let answer = serde_json::from_slice(&answer.payload).map_err(|error| self.unsent(&error))?;
+        self.judge(&answer, sequence)
+    }
+
+    fn unsent(&self, error: &dyn std::fmt::Display) -> Unsent {
+        Unsent::Again(told::failed("append a batch", &self.names.stream, error))
     }
 
     fn judge(&self, answer: &Response<PublishAck>, expected: u64) -> Result<(), Unsent> {
@@ -227,7 +290,7 @@ impl Writer {
             }
             // A message before it was lost on the way, or somebody else has appended.
             Response::Err { error } if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => {
-                Err(Unsent::Again(told::failed(doing, stream, error)))
+                Err(Unsent::Misfit(told::failed(doing, stream, error)))
             }
             Response::Err { error } => match told::refused(doing, stream, error) {
                 full @ LogError::NoSpace { .. } => Err(Unsent::Never(full)),
@@ -239,7 +302,12 @@ impl Writer {
     fn headers(&self, sequence: u64, extent: Option<Extent>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(NATS_EXPECTED_LAST_SEQUENCE, (sequence - 1).to_string().as_str());
-        headers.insert(NATS_MESSAGE_ID, format!("{}.{sequence}", self.claim.epoch).as_str());
+        // Where somebody else has appended as many messages as were refused, the sequence would fit again: so the
+        // newest claim must be ours too. (An expected message id would say the same, but replicas that disagree with it
+        // end in a stream that takes nothing any more.)
+        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.claimed_at.to_string().as_str());
+        headers.insert(EXPECTED_SUBJECT, self.names.claims().as_str());
+        headers.insert(NATS_MESSAGE_ID, self.id(sequence).as_str());
         if let Some(extent) = extent {
             extent.put(&mut headers);
         }
@@ -267,11 +335,14 @@ struct Purge {
     blobs: BlobStore,
     segment: SegmentNo,
     extent: Extent,
+    /// Everything in the segment comes before this message. A purge that is late must not reach further.
+    until: u64,
 }
 
 impl Purge {
     async fn messages(&self) -> Result<(), LogError> {
-        let purged = self.stream.purge().filter(self.names.payloads(self.segment)).await;
+        let purge = self.stream.purge().filter(self.names.payloads(self.segment)).sequence(self.until);
+        let purged = purge.await;
         purged.map(drop).map_err(|error| told::failed("purge a segment", &self.names.stream, error))
     }
 
