@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use rollyard_core::ids::RunName;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -59,6 +59,8 @@ struct Inner {
     settings: Settings,
     client: Client,
     jetstream: Context,
+    /// Clients of other servers, by the name of the server.
+    near: Mutex<HashMap<String, Client>>,
     /// Taken when this goes: a runtime must not be waited for where it may be dropped.
     runtime: Option<Runtime>,
     handle: Handle,
@@ -80,7 +82,7 @@ impl Connection {
         let runtime = Builder::new_multi_thread().worker_threads(2).thread_name("nats").enable_all().build();
         let runtime = runtime.map_err(|error| unusable(format!("no threads for it: {error}")))?;
         let handle = runtime.handle().clone();
-        let client = handle.block_on(connect(&settings)).map_err(unusable)?;
+        let client = handle.block_on(connect_any(&settings)).map_err(unusable)?;
         let version = client.server_info().version;
         if !client.is_server_compatible(2, 12, 0) {
             // Older ones do not know the conditions by which an owner is fenced.
@@ -97,7 +99,8 @@ impl Connection {
         let _inside = handle.enter();
         let jetstream = context::ContextBuilder::new().timeout(ANSWER_WITHIN).build(client.clone());
         handle.block_on(check_jetstream(&jetstream, settings.patience)).map_err(unusable)?;
-        let inner = Inner { settings, client, jetstream, runtime: Some(runtime), handle };
+        let near = Mutex::default();
+        let inner = Inner { settings, client, jetstream, near, runtime: Some(runtime), handle };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -156,6 +159,45 @@ impl Connection {
 
     pub(super) fn names(&self, run: &RunName) -> Names {
         Names::new(self.yard(), run)
+    }
+
+    /// A client of the server that a stream is on: whoever appends there saves the way from one server to the next.
+    pub(super) async fn client_near(&self, stream: &Stream) -> Client {
+        let shared = self.inner.client.clone();
+        let leader = stream.cached_info().cluster.as_ref().and_then(|cluster| cluster.leader.clone());
+        let Some(leader) = leader.filter(|leader| *leader != shared.server_info().server_name) else {
+            return shared;
+        };
+        if let Some(client) = self.near().get(&leader) {
+            return client.clone();
+        }
+        let told = self.inner.settings.servers_told();
+        let addresses: Vec<&str> = told.split(',').collect();
+        for n in 0..addresses.len() {
+            // The others stand behind it, for when it goes away.
+            let mut order = addresses.clone();
+            order.rotate_left(n);
+            let settings = Settings { patience: Duration::ZERO, ..self.inner.settings.clone() };
+            let Ok(client) = connect(&settings, &order, ConnectOptions::retain_servers_order).await else {
+                continue;
+            };
+            if client.server_info().server_name == leader {
+                self.near().insert(leader, client.clone());
+                return client;
+            }
+        }
+        shared
+    }
+
+    fn near(&self) -> MutexGuard<'_, HashMap<String, Client>> {
+        self.inner.near.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks another server from now on: this one may be cut off from the others, and answer nothing of use.
+    pub(super) async fn turn_away(&self) {
+        if let Err(error) = self.inner.client.force_reconnect().await {
+            tracing::debug!("NATS: {error}");
+        }
     }
 
     /// Waits for an answer.
@@ -311,8 +353,18 @@ impl Connection {
     }
 }
 
-async fn connect(settings: &Settings) -> Result<Client, String> {
-    let mut options = ConnectOptions::new()
+async fn connect_any(settings: &Settings) -> Result<Client, String> {
+    let told = settings.servers_told();
+    // In any order: nodes that all ask one server all stand still when that is cut off from the others.
+    connect(settings, &told.split(',').collect::<Vec<_>>(), |options| options).await
+}
+
+async fn connect(
+    settings: &Settings,
+    addresses: &[&str],
+    order: fn(ConnectOptions) -> ConnectOptions,
+) -> Result<Client, String> {
+    let mut options = order(ConnectOptions::new())
         .name("rollyard")
         .connection_timeout(ANSWER_WITHIN)
         .request_timeout(Some(ANSWER_WITHIN))
@@ -339,7 +391,7 @@ async fn connect(settings: &Settings) -> Result<Client, String> {
         Some((token, None)) => options = options.token(token),
         None => {}
     }
-    let addresses: Result<Vec<ServerAddr>, _> = settings.servers_told().split(',').map(str::parse).collect();
+    let addresses: Result<Vec<ServerAddr>, _> = addresses.iter().map(|address| address.parse()).collect();
     let addresses = addresses.map_err(|error| format!("{error}; write nats://host:4222"))?;
     let until = Instant::now() + settings.patience;
     loop {

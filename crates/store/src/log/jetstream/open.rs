@@ -5,7 +5,7 @@ use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
 use async_nats::jetstream::stream::Stream;
-use async_nats::{HeaderMap, Request};
+use async_nats::{Client, HeaderMap, Request};
 use rollyard_core::run_config::Durability;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,6 +57,14 @@ impl Opener {
     }
 
     pub fn open(&self) -> Result<JetStreamLog, LogError> {
+        let opened = self.try_open();
+        if let Err(LogError::Stream { .. }) = &opened {
+            self.connection.run(self.connection.turn_away());
+        }
+        opened
+    }
+
+    fn try_open(&self) -> Result<JetStreamLog, LogError> {
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, claim, sequence) = self.connection.run(async {
             let stream = match self.for_copy {
@@ -165,6 +173,7 @@ impl Opener {
             connection: connection.clone(),
             names: names.clone(),
             stream: stream.clone(),
+            client: connection.client_near(stream).await,
             blobs: connection.blobs(names, stream).await?,
             bucket,
             claim: claim.clone(),
@@ -186,6 +195,7 @@ pub struct JetStreamLog {
     connection: Connection,
     names: Names,
     stream: Stream,
+    client: Client,
     blobs: BlobStore,
     bucket: BlobStore,
     claim: Claim,
@@ -256,6 +266,7 @@ impl Log for JetStreamLog {
             connection,
             names,
             stream,
+            client: self.client,
             blobs,
             claim,
             claimed_at: self.claimed_at,

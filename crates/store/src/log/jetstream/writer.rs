@@ -5,7 +5,7 @@ use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
-use async_nats::{HeaderMap, Request};
+use async_nats::{Client, HeaderMap, Request};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::time::{Duration, Instant};
@@ -48,6 +48,8 @@ pub struct Writer {
     pub(super) connection: Connection,
     pub(super) names: Names,
     pub(super) stream: Stream,
+    /// Of the server that the stream is on, if that can be had.
+    pub(super) client: Client,
     pub(super) blobs: BlobStore,
     pub(super) claim: Claim,
     /// The sequence of the claim.
@@ -225,7 +227,7 @@ impl Writer {
                 return self.ask(message).await;
             }
             let Message { subject, headers, bytes, .. } = message;
-            let sent = self.connection.client().publish_with_headers(subject, headers, bytes).await;
+            let sent = self.client.publish_with_headers(subject, headers, bytes).await;
             sent.map_err(|error| self.unsent(&error))?;
         }
         Ok(())
@@ -270,7 +272,7 @@ impl Writer {
     async fn ask(&self, message: Message) -> Result<(), Unsent> {
         let Message { sequence, subject, headers, bytes } = message;
         let request = Request::new().headers(headers).payload(bytes).timeout(Some(ANSWER_WITHIN));
-        let answer = self.connection.client().send_request(subject, request).await;
+        let answer = self.client.send_request(subject, request).await;
         let answer = answer.map_err(|error| self.unsent(&error))?;
         let answer = serde_json::from_slice(&answer.payload).map_err(|error| self.unsent(&error))?;
         self.judge(&answer, sequence)
