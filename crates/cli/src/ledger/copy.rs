@@ -143,10 +143,11 @@ impl To {
 
     fn check(&self, run: &RunName) -> Result<()> {
         use copy::Target;
-        Ok(match self {
-            Self::Folder(folder) => folder.target(run).check()?,
-            Self::Servers(connection) => StreamTarget::new(connection, run).check()?,
-        })
+        let checked = match self {
+            Self::Folder(folder) => folder.target(run).check(),
+            Self::Servers(connection) => StreamTarget::new(connection, run).check(),
+        };
+        Ok(checked?)
     }
 }
 
