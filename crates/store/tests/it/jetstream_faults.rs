@@ -139,9 +139,8 @@ impl<F: FnMut()> Drop for OnDrop<F> {
 }
 
 fn check(notes: Notes, connection: &Connection) {
-    let Notes { claims, committed, doubtful, failures, .. } = notes;
+    let Notes { claims, committed, doubtful, .. } = notes;
     let (claims, mut committed) = (claims.into_inner().unwrap(), committed.into_inner().unwrap());
-    println!("{} claims, {} records, {failures:?}", claims.len(), committed.len());
     let doubtful = doubtful.into_inner().unwrap();
     let mut found = Vec::new();
     let followed = connection.visit(&run(), |entry| {

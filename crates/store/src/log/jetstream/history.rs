@@ -50,11 +50,14 @@ pub(super) async fn visit_messages<E: From<LogError>>(
         ..pull::OrderedConfig::default()
     };
     let consumer = stream.create_consumer(config).await.map_err(|error| failed(&error))?;
+    let name = consumer.cached_info().name.clone();
     let mut messages = consumer.messages().await.map_err(|error| failed(&error))?;
     while let Some(message) = next(&mut messages, names).await? {
         let sequence = message.info().map_err(|error| failed(&error))?.stream_sequence;
         visit(sequence, &message.payload)?;
         if sequence >= last.sequence {
+            drop(messages);
+            finish(stream, names, &name).await;
             return Ok(());
         }
     }
@@ -71,6 +74,13 @@ pub(super) async fn next(
     let failed = |error: &dyn std::fmt::Display| told::failed("read it", &names.stream, error);
     let next = tokio::time::timeout(MESSAGE_WITHIN, messages.next()).await;
     next.map_err(|error| failed(&error))?.transpose().map_err(|error| failed(&error))
+}
+
+/// Takes a reader off the server, which would keep it for minutes. It is gone by itself if this fails.
+pub(super) async fn finish(stream: &Stream, names: &Names, consumer: &str) {
+    if let Err(error) = stream.delete_consumer(consumer).await {
+        tracing::debug!(run = %names.run, "a consumer is left to end by itself: {error}");
+    }
 }
 
 /// Visits every record from `from_seq` on, reading messages from `from` on, which must begin a batch.

@@ -63,6 +63,7 @@ impl Segments {
             ..pull::OrderedConfig::default()
         };
         let consumer = stream.create_consumer(config).await.map_err(|error| failed(&error))?;
+        let name = consumer.cached_info().name.clone();
         let mut messages = consumer.messages().await.map_err(|error| failed(&error))?;
         while let Some(message) = history::next(&mut messages, names).await? {
             let info = message.info().map_err(|error| failed(&error))?;
@@ -76,6 +77,8 @@ impl Segments {
                 break;
             }
         }
+        drop(messages);
+        history::finish(stream, names, &name).await;
         Ok(found)
     }
 
