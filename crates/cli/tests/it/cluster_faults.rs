@@ -6,6 +6,8 @@
 //!
 //! `ROLLYARD_FAULT_ROUNDS=20 ROLLYARD_FAULT_SEED=7 cargo test -p rollyard --test it cluster_faults` runs more of it.
 
+#![allow(clippy::print_stdout, reason = "a scenario that fails is understood by what it saw")]
+
 use rollyard_test_nats::check::{Clocks, Violation};
 use rollyard_test_nats::{Clock, Cluster, Dice, GROUP_SIZE, Links, Node, Report, Workload};
 use std::path::Path;
