@@ -251,7 +251,7 @@ bench-models:
 # Coverage-guided fuzzing; needs `cargo install cargo-fuzz`. FUZZ_SECONDS for each target.
 FUZZ_SECONDS ?= 60
 fuzz:
-	@for target in item log config rollout tokenizer template columns engine_answer engine_stream maths filter record dialect; do \
+	@for target in item log config rollout tokenizer template columns engine_answer engine_stream maths filter record dialect stream; do \
 	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 

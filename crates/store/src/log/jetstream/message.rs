@@ -338,6 +338,23 @@ mod tests {
     }
 
     #[test]
+    fn bytes_of_any_kind_are_read_without_panic() {
+        let whole = [piece().encode(), encode_bundle(&[Held::Inline(Bytes::from_static(b"one"))])];
+        let mut state = 1_u64;
+        for n in 0..20_000 {
+            let mut bytes = whole[n % 2].to_vec();
+            for _ in 0..n % 5 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = (state >> 33) as usize % bytes.len();
+                bytes[at] = (state >> 20) as u8;
+            }
+            bytes.truncate((state >> 40) as usize % (bytes.len() + 1));
+            let bytes = Bytes::from(bytes);
+            let _any = (Piece::decode(&bytes), payload_of(&bytes, 0), blobs_of(&bytes), entries(&bytes));
+        }
+    }
+
+    #[test]
     fn a_place_is_taken_apart_as_it_was_put_together() {
         let found = place(SegmentNo(3), 70_000, 255);
         assert_eq!(SegmentNo::of(found), SegmentNo(3));
