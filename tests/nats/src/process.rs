@@ -8,6 +8,9 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const STOPPED_WITHIN: Duration = Duration::from_secs(5);
 
 /// `$0` is the log, the rest is the command. The trap lets an interrupt from the terminal end the wait, too.
 /// The shell has not waited for the program until then, so its number is not given to another.
@@ -72,8 +75,21 @@ impl Process {
         let _ = self.guard.wait();
     }
 
+    /// Returns when every thread of it stands still: the signal is only on its way when it was sent.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
+        let deadline = Instant::now() + STOPPED_WITHIN;
+        while !self.stands_still() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// True too where the system does not say.
+    fn stands_still(&self) -> bool {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid())) else { return true };
+        let states = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("stat")));
+        // `7 (name) T …`, and a name may hold anything.
+        states.flatten().all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
     }
 
     pub(crate) fn resume(&self) {
