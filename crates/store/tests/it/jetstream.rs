@@ -54,21 +54,12 @@ fn whoever_claims_fences_the_owner_before() {
         matches!(&fenced, LogError::Fenced { epoch: 2, node, url, .. } if node == "new" && url == "http://new:1"),
         "{fenced}"
     );
-    assert!(writer.commit_nothing().is_err(), "it stays fenced");
+    assert!(writer.confirm().is_err(), "it stays fenced");
     let again = old.open().unwrap_err();
     assert!(again.is_fenced(), "{again}");
     assert_holds(log, &records(1..=3, 100));
     assert_eq!(second.last_claim(&run()).unwrap().unwrap().node, "new");
 }
-
-/// A batch that nobody else may write any more.
-trait CommitNothing: Commit {
-    fn commit_nothing(&mut self) -> Result<(), LogError> {
-        self.confirm()
-    }
-}
-
-impl<W: Commit> CommitNothing for W {}
 
 #[test]
 fn an_owner_that_only_answers_notices_that_it_was_replaced() {
@@ -274,28 +265,17 @@ fn a_replay_begins_after_the_snapshot() {
 #[test]
 fn a_full_stream_refuses_and_keeps_what_it_has() {
     let server = server();
-    let connection =
-        Connection::open(Settings { max_bytes: Some(200_000), ..settings(server.url()) }).unwrap();
-    let opener = opener(&connection, "node");
-    let Parts { mut stager, mut writer, .. } = opener.open().unwrap().into_parts();
-    let mut n = 0;
-    let full = loop {
-        stage(&mut stager, &records(n + 1..=n + 1, 30_000));
-        match writer.commit(stager.take_batch().unwrap()) {
-            Ok(()) => n += 1,
-            Err(error) => break error,
-        }
-        assert!(n < 10);
-    };
-    assert!(matches!(full, LogError::NoSpace { .. }), "{full}");
-    assert!(n >= 4);
-    assert_eq!(replay_of(&connection).len() as u64, n);
+    refuses_when_full(Settings { max_bytes: Some(200_000), ..settings(server.url()) });
 }
 
 #[test]
 fn a_server_without_room_refuses_and_keeps_what_it_has() {
     let server = Server::start(Options { max_file_store: Some(300_000), ..Options::default() });
-    let connection = connect(server.url());
+    refuses_when_full(settings(server.url()));
+}
+
+fn refuses_when_full(settings: Settings) {
+    let connection = Connection::open(settings).unwrap();
     let opener = opener(&connection, "node");
     let Parts { mut stager, mut writer, .. } = opener.open().unwrap().into_parts();
     let mut n = 0;
@@ -308,6 +288,7 @@ fn a_server_without_room_refuses_and_keeps_what_it_has() {
         assert!(n < 15);
     };
     assert!(matches!(full, LogError::NoSpace { .. }), "{full}");
+    assert!(n >= 4);
     assert_eq!(replay_of(&connection).len() as u64, n);
 }
 
