@@ -85,11 +85,16 @@ function useProgress(job: string, isRunning: boolean) {
       for await (const { data } of events(`/api/view/jobs/${job}/progress`, { signal: control.signal })) {
         queries.setQueryData<Job[]>(["jobs"], (old) => old?.map((other) => (other.job === job ? (data as Job) : other)));
       }
+    };
+    const show = () => {
       void queries.invalidateQueries({ queryKey: ["annotations"] });
       void queries.invalidateQueries({ queryKey: ["in", key, "rollout"] });
     };
-    // A server that is away says so elsewhere; the list is asked for again when it is back.
-    follow().catch(() => undefined);
+    // The last word ends the job, and with it this effect, which may abort before the stream has ended: what was graded
+    // is shown either way. A server that is away says so elsewhere; the list is asked for again when it is back.
+    void follow()
+      .catch(() => undefined)
+      .finally(show);
     return () => control.abort();
   }, [job, isRunning, queries, key]);
 }

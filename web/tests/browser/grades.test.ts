@@ -45,15 +45,19 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+let runs = 0;
+
+// New rollouts every time: a test that is tried again must not find them graded.
 function run(): string {
+  runs += 1;
   const row = (n: number) => ({
     messages: [
-      { role: "user", content: `What is 2 + 2? ${n}` },
+      { role: "user", content: `What is 2 + 2? ${n} of ${runs}` },
       { role: "assistant", content: "🎉 It is four." },
     ],
     attributes: { step: 1, reward: 1, rollout_n: n },
   });
-  return file("grades", [0, 1, 2].map((n) => JSON.stringify(row(n))), folder);
+  return file(`grades-${runs}`, [0, 1, 2].map((n) => JSON.stringify(row(n))), folder);
 }
 
 test("rollouts are graded by a model, and its quotes lead to the text", async () => {
