@@ -36,10 +36,10 @@ impl Ground for JetStream {
     }
 
     fn open(&self, run: &RunName, config: &RunConfig, claimant: &Claimant) -> Result<Opened, YardError> {
-        let before = self.connection.last_claim(run)?.map(|claim| claim.node);
         let opener = Arc::new(self.connection.opener(run, &claimant.node, &claimant.url));
         let claims = Arc::clone(&opener);
         let yard = yard::open_held_on(run, config, Hold::none(), &mut |_, _| {}, move || opener.open())?;
+        let before = claims.before().map(|claim| claim.node);
         Ok(Opened { yard, epoch: claims.epoch().unwrap_or_default(), before })
     }
 

@@ -75,6 +75,15 @@ impl Release {
     pub fn after_seq(&self) -> u64 {
         self.after_seq
     }
+
+    /// The segment to throw away, if the records that freed it are committed.
+    pub(super) fn due(self, committed_seq: u64) -> Result<SegmentNo, LogError> {
+        let Self { segment, after_seq } = self;
+        if after_seq > committed_seq {
+            return Err(LogError::ReleasedEarly { segment, after_seq, committed_seq });
+        }
+        Ok(segment)
+    }
 }
 
 /// A segment that is kept for the sake of a few payloads.

@@ -92,6 +92,23 @@ impl LogError {
     }
 }
 
+/// Lets a writer fail once: what it says then, it says for ever.
+#[derive(Debug, Default)]
+pub(super) struct Failure(Option<LogError>);
+
+impl Failure {
+    pub(super) fn check(&self) -> Result<(), LogError> {
+        self.0.clone().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn remember<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
+        if let Err(error) = &result {
+            self.0 = Some(error.clone());
+        }
+        result
+    }
+}
+
 /// A record that no log takes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StageError {

@@ -222,11 +222,7 @@ impl Commit for MemoryWriter {
     }
 
     fn release(&mut self, release: Release) -> Result<u64, LogError> {
-        let Release { segment, after_seq } = release;
-        let committed_seq = self.committed_seq;
-        if after_seq > committed_seq {
-            return Err(LogError::ReleasedEarly { segment, after_seq, committed_seq });
-        }
+        let segment = release.due(self.committed_seq)?;
         Ok(self.memory.stored().payloads.remove(&segment).map_or(0, |payloads| total_len(&payloads)))
     }
 

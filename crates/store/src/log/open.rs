@@ -6,7 +6,7 @@
 use super::contract::{Entry, Log, Parts, SegmentNo, Snapshot};
 use super::directory::{Directory, Listing};
 use super::disk::{Disk, RealDisk};
-use super::error::{LogError, ReplayError};
+use super::error::{Failure, LogError, ReplayError};
 use super::format::{Checksum, SEGMENT_LEN_MAX};
 use super::history::Sealed;
 use super::live::Liveness;
@@ -90,7 +90,7 @@ pub fn open(dir: &Path, options: Options) -> Result<Opened, LogError> {
         segment_bytes: stager.segment_bytes,
         committed_seq,
         active: None,
-        failed: None,
+        failed: Failure::default(),
         pool: stager.pool.clone(),
         reader: reader.clone(),
         _lock: Arc::clone(&lock),

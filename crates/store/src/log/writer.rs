@@ -12,7 +12,7 @@ use super::batch::Batch;
 use super::contract::{Commit, Release, SegmentNo};
 use super::directory::Directory;
 use super::disk::{DiskFile, Guard};
-use super::error::LogError;
+use super::error::{Failure, LogError};
 use super::format::Checksum;
 use super::history::{History, Sealed};
 use super::pool::Pool;
@@ -31,7 +31,7 @@ pub struct Writer {
     pub(super) committed_seq: u64,
     /// The segment being written; none right after opening.
     pub(super) active: Option<Active>,
-    pub(super) failed: Option<LogError>,
+    pub(super) failed: Failure,
     pub(super) pool: Pool,
     /// To let go of the files of released segments.
     pub(super) reader: Reader,
@@ -58,13 +58,13 @@ impl Commit for Writer {
     type Batch = Batch;
 
     fn commit(&mut self, batch: Batch) -> Result<(), LogError> {
-        self.check()?;
+        self.failed.check()?;
         let expected = self.committed_seq + 1;
         if batch.first_seq != expected {
             return Err(LogError::OutOfOrder { expected, found: batch.first_seq });
         }
         let written = self.write(&batch);
-        self.remember(written)?;
+        self.failed.remember(written)?;
         self.committed_seq = batch.next_seq() - 1;
         self.pool.give(batch.into_buffer());
         Ok(())
@@ -75,34 +75,19 @@ impl Commit for Writer {
     }
 
     fn release(&mut self, release: Release) -> Result<u64, LogError> {
-        self.check()?;
-        let Release { segment, after_seq } = release;
-        let committed_seq = self.committed_seq;
-        if after_seq > committed_seq {
-            return Err(LogError::ReleasedEarly { segment, after_seq, committed_seq });
-        }
+        self.failed.check()?;
+        let segment = release.due(self.committed_seq)?;
         let released = self.remove_log(segment);
-        self.remember(released)
+        self.failed.remember(released)
     }
 
     fn close(mut self) -> Result<(), LogError> {
-        self.check()?;
+        self.failed.check()?;
         self.seal()
     }
 }
 
 impl Writer {
-    fn check(&self) -> Result<(), LogError> {
-        self.failed.clone().map_or(Ok(()), Err)
-    }
-
-    fn remember<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
-        if let Err(error) = &result {
-            self.failed = Some(error.clone());
-        }
-        result
-    }
-
     fn write(&mut self, batch: &Batch) -> Result<(), LogError> {
         if batch.offset == 0 {
             self.seal()?;

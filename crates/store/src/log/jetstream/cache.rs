@@ -5,11 +5,14 @@
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 
-/// Bundles by stream sequence.
+/// A stream, by the hash of its name and birth, and a sequence of it.
+pub(super) type Key = (u64, u64);
+
+/// Bundles of all streams.
 #[derive(Debug)]
 pub(super) struct Cache {
-    bundles: HashMap<u64, Bytes>,
-    order: VecDeque<u64>,
+    bundles: HashMap<Key, Bytes>,
+    order: VecDeque<Key>,
     bytes: usize,
     bytes_max: usize,
 }
@@ -19,15 +22,15 @@ impl Cache {
         Self { bundles: HashMap::new(), order: VecDeque::new(), bytes: 0, bytes_max }
     }
 
-    pub(super) fn get(&self, sequence: u64) -> Option<Bytes> {
-        self.bundles.get(&sequence).cloned()
+    pub(super) fn get(&self, key: Key) -> Option<Bytes> {
+        self.bundles.get(&key).cloned()
     }
 
-    pub(super) fn put(&mut self, sequence: u64, bundle: Bytes) {
+    pub(super) fn put(&mut self, key: Key, bundle: Bytes) {
         self.bytes += bundle.len();
-        match self.bundles.insert(sequence, bundle) {
+        match self.bundles.insert(key, bundle) {
             Some(before) => self.bytes -= before.len(),
-            None => self.order.push_back(sequence),
+            None => self.order.push_back(key),
         }
         while self.bytes > self.bytes_max
             && let Some(oldest) = self.order.pop_front()
@@ -45,11 +48,11 @@ mod tests {
     fn the_oldest_go_when_there_is_too_much() {
         let mut cache = Cache::new(25);
         for sequence in 1..=3 {
-            cache.put(sequence, Bytes::from(vec![0; 10]));
+            cache.put((7, sequence), Bytes::from(vec![0; 10]));
         }
-        assert_eq!((cache.get(1), cache.bytes), (None, 20));
-        assert!(cache.get(2).is_some() && cache.get(3).is_some());
-        cache.put(3, Bytes::from(vec![0; 12]));
+        assert_eq!((cache.get((7, 1)), cache.bytes), (None, 20));
+        assert!(cache.get((7, 2)).is_some() && cache.get((7, 3)).is_some() && cache.get((8, 3)).is_none());
+        cache.put((7, 3), Bytes::from(vec![0; 12]));
         assert_eq!((cache.bytes, cache.order.len()), (22, 2));
     }
 }

@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::super::error::LogError;
 use super::blobs::BlobStore;
+use super::cache::Cache;
 use super::claim::Claim;
 use super::message::VERSION;
 use super::names::{Names, stream_prefix};
@@ -27,6 +28,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long to look for the server that a stream is on.
+const NEAR_WITHIN: Duration = Duration::from_millis(500);
 
 /// A message is at least this large somewhere, or the log cannot be kept.
 const MESSAGE_MIN: usize = 16 << 10;
@@ -59,6 +63,8 @@ struct Inner {
     settings: Settings,
     client: Client,
     jetstream: Context,
+    /// Of all runs, so that many do not take more memory than one.
+    cache: Mutex<Cache>,
     /// Clients of other servers, by the name of the server.
     near: Mutex<HashMap<String, Client>>,
     /// Taken when this goes: a runtime must not be waited for where it may be dropped.
@@ -99,8 +105,8 @@ impl Connection {
         let _inside = handle.enter();
         let jetstream = context::ContextBuilder::new().timeout(ANSWER_WITHIN).build(client.clone());
         handle.block_on(check_jetstream(&jetstream, settings.patience)).map_err(unusable)?;
-        let near = Mutex::default();
-        let inner = Inner { settings, client, jetstream, near, runtime: Some(runtime), handle };
+        let (cache, near) = (Mutex::new(Cache::new(settings.cache_bytes)), Mutex::default());
+        let inner = Inner { settings, client, jetstream, cache, near, runtime: Some(runtime), handle };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -171,22 +177,31 @@ impl Connection {
         if let Some(client) = self.near().get(&leader) {
             return client.clone();
         }
+        // A run that is being taken over does not wait for a server that is away.
+        let found = tokio::time::timeout(NEAR_WITHIN, self.connect_to(&leader)).await;
+        found.ok().flatten().unwrap_or(shared)
+    }
+
+    async fn connect_to(&self, server: &str) -> Option<Client> {
         let told = self.inner.settings.servers_told();
         let addresses: Vec<&str> = told.split(',').collect();
+        let settings = Settings { patience: Duration::ZERO, ..self.inner.settings.clone() };
         for n in 0..addresses.len() {
             // The others stand behind it, for when it goes away.
             let mut order = addresses.clone();
             order.rotate_left(n);
-            let settings = Settings { patience: Duration::ZERO, ..self.inner.settings.clone() };
-            let Ok(client) = connect(&settings, &order, ConnectOptions::retain_servers_order).await else {
-                continue;
-            };
-            if client.server_info().server_name == leader {
-                self.near().insert(leader, client.clone());
-                return client;
+            if let Ok(client) = connect(&settings, &order, ConnectOptions::retain_servers_order).await
+                && client.server_info().server_name == server
+            {
+                self.near().insert(server.to_owned(), client.clone());
+                return Some(client);
             }
         }
-        shared
+        None
+    }
+
+    pub(super) fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.inner.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn near(&self) -> MutexGuard<'_, HashMap<String, Client>> {

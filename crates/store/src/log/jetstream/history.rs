@@ -5,6 +5,7 @@ use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use rollyard_core::ids::RunName;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::super::contract::Entry;
@@ -21,32 +22,22 @@ use super::told;
 /// How long a message may keep its reader waiting.
 const MESSAGE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Calls `visit` with every message of a subject from `from` to the newest there is now.
-pub(super) async fn follow(
-    stream: &Stream,
-    names: &Names,
-    subject: &str,
-    from: u64,
-    visit: &mut (dyn FnMut(u64, &Bytes) -> Result<(), LogError> + Send),
-) -> Result<(), LogError> {
-    visit_messages(stream, names, subject, from, |sequence, bytes| visit(sequence, bytes)).await
-}
-
+/// Calls `visit` with every message of a subject in `messages`, the last of which must be one of it.
 pub(super) async fn visit_messages<E: From<LogError>>(
     stream: &Stream,
     names: &Names,
     subject: &str,
-    from: u64,
+    messages: RangeInclusive<u64>,
     mut visit: impl FnMut(u64, &Bytes) -> Result<(), E>,
 ) -> Result<(), E> {
-    let Some(last) = last_message(stream, names, subject).await? else { return Ok(()) };
-    if last.sequence < from {
+    if messages.is_empty() {
         return Ok(());
     }
+    let (from, last) = messages.into_inner();
     let failed = |error: &dyn std::fmt::Display| told::failed("read it", &names.stream, error);
     let config = pull::OrderedConfig {
         filter_subject: subject.to_owned(),
-        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from.max(1) },
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
         ..pull::OrderedConfig::default()
     };
     let consumer = stream.create_consumer(config).await.map_err(|error| failed(&error))?;
@@ -55,13 +46,13 @@ pub(super) async fn visit_messages<E: From<LogError>>(
     while let Some(message) = next(&mut messages, names).await? {
         let sequence = message.info().map_err(|error| failed(&error))?.stream_sequence;
         visit(sequence, &message.payload)?;
-        if sequence >= last.sequence {
+        if sequence >= last {
             drop(messages);
             finish(stream, names, &name).await;
             return Ok(());
         }
     }
-    let short = format!("it ended before message {}", last.sequence);
+    let short = format!("it ended before message {last}");
     Err(failed(&short).into())
 }
 
@@ -83,21 +74,27 @@ pub(super) async fn finish(stream: &Stream, names: &Names, consumer: &str) {
     }
 }
 
-/// Visits every record from `from_seq` on, reading messages from `from` on, which must begin a batch.
+/// The newest part of the history, and the sequence of its message.
+pub(super) async fn newest(stream: &Stream, names: &Names) -> Result<Option<(Piece, u64)>, LogError> {
+    let Some(message) = last_message(stream, names, &names.history()).await? else { return Ok(None) };
+    let piece = Piece::decode(&message.payload);
+    Ok(Some((piece.map_err(|bad| told::bad(&names.stream, message.sequence, bad))?, message.sequence)))
+}
+
+/// Visits every record from `from_seq` on. The first of `messages` must begin a batch, the last be of the history.
 pub(super) async fn replay<E>(
     stream: &Stream,
     names: &Names,
-    from: u64,
+    messages: RangeInclusive<u64>,
     from_seq: u64,
     mut progress: impl FnMut(u64, u64),
     mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
 ) -> Result<u64, ReplayError<E>> {
-    let history = names.history();
-    let newest = last_message(stream, names, &history).await?.map_or(0, |message| message.sequence);
-    let total = (newest + 1).saturating_sub(from.max(1));
+    let (from, last) = messages.clone().into_inner();
+    let total = (last + 1).saturating_sub(from);
     let mut batch = Gathered::default();
     let mut next_seq = None;
-    visit_messages(stream, names, &history, from, |sequence, bytes| {
+    visit_messages(stream, names, &names.history(), messages, |sequence, bytes| {
         let bad = |bad| ReplayError::Log(told::bad(&names.stream, sequence, bad));
         let Some(first_seq) = batch.add(Piece::decode(bytes).map_err(bad)?).map_err(bad)? else {
             return Ok(());
@@ -113,7 +110,7 @@ pub(super) async fn replay<E>(
             let entry = Entry { seq, place: entry.place, payload_len: entry.payload_len, body: entry.body };
             visit(entry).map_err(ReplayError::Visit)?;
         }
-        progress((sequence + 1).saturating_sub(from.max(1)).min(total), total);
+        progress(sequence + 1 - from, total);
         Ok(())
     })
     .await?;
@@ -180,18 +177,24 @@ impl Connection {
         stream: Stream,
         visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<Followed, ReplayError<E>> {
-        let last_seq = replay(&stream, names, 1, 1, |_, _| {}, visit).await?;
+        let last = newest(&stream, names).await?.map_or(0, |(_, sequence)| sequence);
+        let last_seq = replay(&stream, names, 1..=last, 1, |_, _| {}, visit).await?;
         // Afterwards, so that the segments of everything seen are known.
         let segments = Segments::find(&stream, names).await?;
-        let blobs = self.blobs(names, &stream).await?;
+        let blobs = self.blobs(names, &stream, self.bucket(names).await?)?;
         let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments);
         Ok(Followed { reader, last_seq })
     }
 
-    /// Where a run's large payloads are.
-    pub(super) async fn blobs(&self, names: &Names, stream: &Stream) -> Result<BlobStore, LogError> {
+    /// Where a run's large payloads are: in its bucket, where nothing else was chosen.
+    pub(super) fn blobs(
+        &self,
+        names: &Names,
+        stream: &Stream,
+        bucket: BlobStore,
+    ) -> Result<BlobStore, LogError> {
         match &self.settings().blobs {
-            Blobs::JetStream => self.bucket(names).await,
+            Blobs::JetStream => Ok(bucket),
             Blobs::Bucket(url) => BlobStore::bucket(url, &format!("{}-{}", names.stream, born(stream))),
         }
     }

@@ -8,17 +8,16 @@ use async_nats::jetstream::stream::Stream;
 use async_nats::{Client, HeaderMap, Request};
 use rollyard_core::run_config::Durability;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::super::contract::{Entry, Log, Parts, SegmentNo, Snapshot};
-use super::super::error::{LogError, ReplayError};
+use super::super::error::{Failure, LogError, ReplayError};
 use super::super::live::Liveness;
 use super::blobs::BlobStore;
 use super::claim::Claim;
-use super::connection::{Connection, again, last_claim, last_message};
+use super::connection::{Connection, again, last_claim};
 use super::history;
-use super::message::Piece;
 use super::names::Names;
 use super::reader::Reader;
 use super::segments::Segments;
@@ -44,16 +43,34 @@ pub struct Opener {
     /// Opens a stream that is not whole yet, and makes none.
     for_copy: bool,
     claimed: Mutex<Option<Claim>>,
+    /// Who had the run before the first claim.
+    before: OnceLock<Option<Claim>>,
 }
 
 impl Opener {
     pub(super) fn new(connection: Connection, names: Names, node: String, url: String) -> Self {
-        Self { connection, names, node, url, for_copy: false, claimed: Mutex::default() }
+        Self {
+            connection,
+            names,
+            node,
+            url,
+            for_copy: false,
+            claimed: Mutex::default(),
+            before: OnceLock::new(),
+        }
     }
 
     /// For whoever fills a stream with a copy.
     pub(super) fn for_copy(connection: Connection, names: Names, node: String) -> Self {
-        Self { connection, names, node, url: String::new(), for_copy: true, claimed: Mutex::default() }
+        Self {
+            connection,
+            names,
+            node,
+            url: String::new(),
+            for_copy: true,
+            claimed: Mutex::default(),
+            before: OnceLock::new(),
+        }
     }
 
     pub fn open(&self) -> Result<JetStreamLog, LogError> {
@@ -84,6 +101,11 @@ impl Opener {
     /// The epoch of the last claim that this made.
     pub fn epoch(&self) -> Option<u64> {
         self.claimed().map(|claim| claim.epoch)
+    }
+
+    /// Who had claimed the run before this did, if anybody had.
+    pub fn before(&self) -> Option<Claim> {
+        self.before.get().cloned().flatten()
     }
 
     pub(super) fn claimed(&self) -> Option<Claim> {
@@ -118,7 +140,8 @@ impl Opener {
                     |claim| fenced(&claim, &self.names),
                 ));
             }
-            let epoch = last_claim.map_or(1, |claim| claim.epoch + 1);
+            let epoch = last_claim.as_ref().map_or(1, |claim| claim.epoch + 1);
+            let _kept_from_the_first = self.before.set(last_claim);
             let claim = Claim { epoch, node: self.node.clone(), url: self.url.clone(), nonce };
             match self.try_claim(&claim, info.state.last_sequence).await {
                 Ok(sequence) => return Ok((claim, sequence)),
@@ -155,15 +178,10 @@ impl Opener {
     /// Finds out what is in the log that ends with the claim.
     async fn read(&self, stream: &Stream, claim: &Claim, sequence: u64) -> Result<JetStreamLog, LogError> {
         let (connection, names) = (&self.connection, &self.names);
-        let newest = match last_message(stream, names, &names.history()).await? {
-            Some(message) => {
-                let piece = Piece::decode(&message.payload);
-                Some(piece.map_err(|bad| told::bad(&names.stream, message.sequence, bad))?)
-            }
-            None => None,
-        };
+        let newest = history::newest(stream, names).await?;
+        let history_end = newest.as_ref().map_or(0, |(_, sequence)| *sequence);
         let (committed_seq, last_segment) =
-            newest.map_or((0, SegmentNo(0)), |piece| (piece.committed_seq(), piece.segment));
+            newest.map_or((0, SegmentNo(0)), |(piece, _)| (piece.committed_seq(), piece.segment));
         let segments = Segments::find(stream, names).await?;
         let bucket = connection.bucket(names).await?;
         let (snapshot, next) =
@@ -174,11 +192,12 @@ impl Opener {
             names: names.clone(),
             stream: stream.clone(),
             client: connection.client_near(stream).await,
-            blobs: connection.blobs(names, stream).await?,
+            blobs: connection.blobs(names, stream, bucket.clone())?,
             bucket,
             claim: claim.clone(),
             committed_seq,
             claimed_at: sequence,
+            history_end,
             // Those that are there may be of a batch that was not finished.
             last_segment: segments.all().last().map_or(last_segment, |(found, _)| last_segment.max(*found)),
             segments,
@@ -202,6 +221,8 @@ pub struct JetStreamLog {
     committed_seq: u64,
     /// The sequence of the claim, and so of the last message.
     claimed_at: u64,
+    /// The sequence of the last message of its history.
+    history_end: u64,
     last_segment: SegmentNo,
     segments: Segments,
     snapshot: Option<Snapshot>,
@@ -235,7 +256,8 @@ impl Log for JetStreamLog {
     ) -> Result<(), ReplayError<E>> {
         let (known_seq, sequence) = self.replay_from;
         let from = if from_seq > known_seq { sequence + 1 } else { 1 };
-        let replayed = history::replay(&self.stream, &self.names, from, from_seq, progress, visit);
+        let messages = from..=self.history_end;
+        let replayed = history::replay(&self.stream, &self.names, messages, from_seq, progress, visit);
         self.connection.run(replayed).map(drop)
     }
 
@@ -274,7 +296,7 @@ impl Log for JetStreamLog {
             reader: reader.clone(),
             marks,
             committed_seq,
-            failed: None,
+            failed: Failure::default(),
             sure: Instant::now(),
             deleting: Vec::new(),
         };

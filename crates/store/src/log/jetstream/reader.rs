@@ -5,13 +5,14 @@ use bytes::Bytes;
 use rollyard_core::ids::Place;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::contract::Payloads;
 use super::super::error::{LogError, ReadError};
 use super::blobs::BlobStore;
-use super::cache::Cache;
 use super::connection::{Connection, again};
+use super::history;
 use super::message::{Held, payload_of};
 use super::names::Names;
 use super::segments::Segments;
@@ -30,7 +31,8 @@ struct Inner {
     stream: Stream,
     blobs: BlobStore,
     segments: Segments,
-    cache: Mutex<Cache>,
+    /// Tells the stream from others whose bundles are kept in memory.
+    stream_key: u64,
 }
 
 impl Reader {
@@ -41,23 +43,23 @@ impl Reader {
         blobs: BlobStore,
         segments: Segments,
     ) -> Self {
-        let cache = Mutex::new(Cache::new(connection.settings().cache_bytes));
-        Self { inner: Arc::new(Inner { connection, names, stream, blobs, segments, cache }) }
+        let stream_key = xxh3_64(format!("{} {}", names.stream, history::born(&stream)).as_bytes());
+        Self { inner: Arc::new(Inner { connection, names, stream, blobs, segments, stream_key }) }
     }
 
     /// Bundles that were just written are read next.
     pub(super) fn keep(&self, sequence: u64, bundle: Bytes) {
-        self.inner.cache.lock().unwrap_or_else(PoisonError::into_inner).put(sequence, bundle);
+        self.inner.connection.cache().put((self.inner.stream_key, sequence), bundle);
     }
 }
 
 impl Payloads for Reader {
     fn payload(&self, place: Place) -> Result<Bytes, ReadError> {
-        let Inner { connection, names, segments, cache, .. } = &*self.inner;
+        let Inner { connection, names, segments, stream_key, .. } = &*self.inner;
         let path = || PathBuf::from(format!("stream {}", names.stream));
         let gone = || ReadError::Gone { place, path: path() };
         let (sequence, index) = segments.find_bundle(place).ok_or_else(gone)?;
-        let kept = cache.lock().unwrap_or_else(PoisonError::into_inner).get(sequence);
+        let kept = connection.cache().get((*stream_key, sequence));
         let failed = |error: LogError| ReadError::Io { place, cause: io::Error::other(error), path: path() };
         let patience = connection.settings().patience;
         let bundle = match kept {

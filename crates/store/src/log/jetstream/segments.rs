@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::contract::SegmentNo;
 use super::super::error::LogError;
-use super::connection::last_message;
 use super::history;
 use super::message;
 use super::names::Names;
@@ -51,20 +50,21 @@ impl Segments {
     /// Reads the headers of every segment's last bundle.
     pub(super) async fn find(stream: &Stream, names: &Names) -> Result<Self, LogError> {
         let found = Self::default();
-        let filter = names.all_payloads();
-        if last_message(stream, names, &filter).await?.is_none() {
-            return Ok(found);
-        }
         let failed = |error: &dyn std::fmt::Display| told::failed("list its segments", &names.stream, error);
         let config = pull::OrderedConfig {
-            filter_subject: filter,
+            filter_subject: names.all_payloads(),
             deliver_policy: DeliverPolicy::LastPerSubject,
             headers_only: true,
             ..pull::OrderedConfig::default()
         };
         let consumer = stream.create_consumer(config).await.map_err(|error| failed(&error))?;
-        let name = consumer.cached_info().name.clone();
+        let (name, pending) = (consumer.cached_info().name.clone(), consumer.cached_info().num_pending);
         let mut messages = consumer.messages().await.map_err(|error| failed(&error))?;
+        if pending == 0 {
+            drop(messages);
+            history::finish(stream, names, &name).await;
+            return Ok(found);
+        }
         while let Some(message) = history::next(&mut messages, names).await? {
             let info = message.info().map_err(|error| failed(&error))?;
             let extent = message.headers.as_ref().and_then(Extent::of);

@@ -23,7 +23,7 @@ pub struct Settings {
     pub inline_max: usize,
     /// Payloads are given back segment by segment, each of about this size.
     pub segment_bytes: u64,
-    /// Bundles that are kept in memory for those who read them soon.
+    /// Bundles of all runs that are kept in memory for those who read them soon.
     pub cache_bytes: usize,
     /// How long to go on trying when the servers do not answer.
     pub patience: Duration,

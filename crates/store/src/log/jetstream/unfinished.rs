@@ -10,9 +10,8 @@ use std::sync::Arc;
 use super::super::contract::Entry;
 use super::super::error::{LogError, ReplayError};
 use super::claim::Claim;
-use super::connection::{Connection, is_unfinished, last_claim, last_message};
-use super::history::Followed;
-use super::message::Piece;
+use super::connection::{Connection, is_unfinished, last_claim};
+use super::history::{self, Followed};
 use super::names::Names;
 use super::open::{JetStreamLog, Opener};
 use super::told;
@@ -128,7 +127,5 @@ impl Connection {
 }
 
 async fn last_seq(stream: &Stream, names: &Names) -> Result<u64, LogError> {
-    let Some(message) = last_message(stream, names, &names.history()).await? else { return Ok(0) };
-    let piece = Piece::decode(&message.payload);
-    Ok(piece.map_err(|bad| told::bad(&names.stream, message.sequence, bad))?.committed_seq())
+    Ok(history::newest(stream, names).await?.map_or(0, |(piece, _)| piece.committed_seq()))
 }

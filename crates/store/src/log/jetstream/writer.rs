@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 use super::super::contract::{Commit, Release, SegmentNo};
-use super::super::error::LogError;
+use super::super::error::{Failure, LogError};
 use super::blobs::BlobStore;
 use super::claim::Claim;
-use super::connection::{Connection, again, last_claim};
+use super::connection::{Connection, again, last_claim, last_message};
 use super::history;
 use super::message::blobs_of;
 use super::names::Names;
@@ -35,6 +35,8 @@ const MISFITS_MAX: usize = 3;
 
 /// Blobs that are put or deleted at the same time.
 const BLOBS_AT_ONCE: usize = 8;
+
+const APPEND: &str = "append a batch";
 
 /// Of which subject the last sequence is expected.
 const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
@@ -58,7 +60,7 @@ pub struct Writer {
     pub(super) reader: Reader,
     pub(super) marks: Marks,
     pub(super) committed_seq: u64,
-    pub(super) failed: Option<LogError>,
+    pub(super) failed: Failure,
     /// When the stream last showed that it is ours.
     pub(super) sure: Instant,
     /// Segments with blobs, which take long to delete.
@@ -73,27 +75,33 @@ struct Message {
     bytes: Bytes,
 }
 
-/// Why a batch was not stored.
-enum Unsent {
-    /// It may be when it is sent again.
-    Again(LogError),
+/// A batch was not stored.
+struct Unsent {
+    error: LogError,
+    then: Then,
+}
+
+enum Then {
+    SendAgain,
     /// Something else came before it.
-    Misfit(LogError),
-    Never(LogError),
+    LookWho,
+    GiveUp,
 }
 
 impl Commit for Writer {
     type Batch = Batch;
 
     fn commit(&mut self, batch: Batch) -> Result<(), LogError> {
-        self.check()?;
+        self.failed.check()?;
         let expected = self.committed_seq + 1;
         if batch.first_seq != expected {
             return Err(LogError::OutOfOrder { expected, found: batch.first_seq });
         }
+        let asked = Instant::now();
         let appended = self.connection.run(self.append(&batch));
-        self.remember(appended)?;
-        self.sure = Instant::now();
+        self.failed.remember(appended)?;
+        // Not from now on: the process may have been paused since the answer came.
+        self.sure = asked;
         self.committed_seq += u64::from(batch.count);
         self.marks.note(self.committed_seq, batch.last_sequence());
         for (sequence, bundle) in (batch.first_sequence..).zip(batch.bundles) {
@@ -104,13 +112,13 @@ impl Commit for Writer {
     }
 
     fn confirm(&mut self) -> Result<(), LogError> {
-        self.check()?;
+        self.failed.check()?;
         if self.sure.elapsed() < SURE_FOR {
             return Ok(());
         }
         let asked = Instant::now();
         let confirmed = self.connection.run(again(self.patience(), async || self.check_owner().await));
-        self.remember(confirmed)?;
+        self.failed.remember(confirmed)?;
         self.sure = asked;
         Ok(())
     }
@@ -120,12 +128,8 @@ impl Commit for Writer {
     }
 
     fn release(&mut self, release: Release) -> Result<u64, LogError> {
-        self.check()?;
-        let Release { segment, after_seq } = release;
-        let committed_seq = self.committed_seq;
-        if after_seq > committed_seq {
-            return Err(LogError::ReleasedEarly { segment, after_seq, committed_seq });
-        }
+        self.failed.check()?;
+        let segment = release.due(self.committed_seq)?;
         let Some(extent) = self.segments.get(segment) else { return Ok(0) };
         self.segments.remove(segment);
         let purge = Purge {
@@ -157,7 +161,7 @@ impl Commit for Writer {
             let all = futures_util::future::join_all(deleting);
             let _left_for_the_next_start = tokio::time::timeout(patience, all).await;
         });
-        self.check()
+        self.failed.check()
     }
 }
 
@@ -166,47 +170,27 @@ impl Writer {
         self.connection.settings().patience
     }
 
-    fn check(&self) -> Result<(), LogError> {
-        self.failed.clone().map_or(Ok(()), Err)
-    }
-
-    fn remember<T>(&mut self, result: Result<T, LogError>) -> Result<T, LogError> {
-        if let Err(error) = &result {
-            self.failed = Some(error.clone());
-        }
-        result
-    }
-
     async fn append(&self, batch: &Batch) -> Result<(), LogError> {
         self.put_blobs(batch).await?;
         let until = Instant::now() + self.patience();
-        let (mut careful, mut misfits) = (false, 0);
-        loop {
-            let sent = if careful { self.send_one_by_one(batch).await } else { self.send(batch).await };
-            careful = true;
-            match sent {
-                Ok(()) => return Ok(()),
-                Err(Unsent::Never(error)) => return Err(error),
-                Err(Unsent::Again(error) | Unsent::Misfit(error)) if Instant::now() >= until => {
-                    return Err(error);
-                }
-                Err(again) => {
-                    misfits += usize::from(matches!(again, Unsent::Misfit(_)));
-                    let (Unsent::Again(error) | Unsent::Misfit(error) | Unsent::Never(error)) = again;
-                    tracing::debug!(run = %self.names.run, "an append is sent again: {error}");
-                    match self.check_owner().await {
-                        Ok(()) => {}
-                        Err(fenced @ LogError::Fenced { .. }) => return Err(fenced),
-                        Err(unanswered) => tracing::debug!(run = %self.names.run, "{unanswered}"),
-                    }
-                    // The servers forgot what came last, or lost it. A new claim puts that right.
-                    if misfits >= MISFITS_MAX {
-                        return Err(error);
-                    }
-                    tokio::time::sleep(PAUSE).await;
-                }
+        let mut sent = self.send(batch).await;
+        let mut misfits = 0;
+        while let Err(Unsent { error, then }) = sent {
+            misfits += usize::from(matches!(then, Then::LookWho));
+            // An owner that does not fit any more has been forgotten by the servers; a new claim puts that right.
+            if matches!(then, Then::GiveUp) || misfits > MISFITS_MAX || Instant::now() >= until {
+                return Err(error);
             }
+            tracing::debug!(run = %self.names.run, "an append is sent again: {error}");
+            match self.check_owner().await {
+                Err(fenced @ LogError::Fenced { .. }) => return Err(fenced),
+                Err(unanswered) => tracing::debug!(run = %self.names.run, "{unanswered}"),
+                Ok(()) => {}
+            }
+            tokio::time::sleep(PAUSE).await;
+            sent = self.send_one_by_one(batch).await;
         }
+        Ok(())
     }
 
     async fn put_blobs(&self, batch: &Batch) -> Result<(), LogError> {
@@ -214,9 +198,10 @@ impl Writer {
             let (name, bytes) = (name.clone(), bytes.clone());
             again(self.patience(), async move || self.blobs.put(&name, bytes.clone()).await)
         };
-        // Collected first: the futures are the same whether they are made now or later.
-        let puts: Vec<_> = batch.blobs.iter().map(put).collect();
-        stream::iter(puts).buffer_unordered(BLOBS_AT_ONCE).try_collect().await
+        stream::iter(batch.blobs.iter().map(put).collect::<Vec<_>>())
+            .buffer_unordered(BLOBS_AT_ONCE)
+            .try_collect()
+            .await
     }
 
     /// Sends everything, and waits for what becomes of the last message: it is stored only if all are.
@@ -236,7 +221,7 @@ impl Writer {
     /// Sends again what is not there yet, and waits for each message: the one that is refused says why.
     async fn send_one_by_one(&self, batch: &Batch) -> Result<(), Unsent> {
         for message in self.messages(batch) {
-            if !self.is_stored(message.sequence).await.map_err(Unsent::Again)? {
+            if !self.is_stored(message.sequence).await? {
                 self.ask(message).await?;
             }
         }
@@ -244,14 +229,14 @@ impl Writer {
     }
 
     /// Whether our message of that sequence is there: its answer may have been lost.
-    async fn is_stored(&self, sequence: u64) -> Result<bool, LogError> {
+    async fn is_stored(&self, sequence: u64) -> Result<bool, Unsent> {
         match self.stream.get_raw_message(sequence).await {
             Ok(message) => {
                 let id = message.headers.get(NATS_MESSAGE_ID).map(|id| id.as_str().to_owned());
                 Ok(id.is_some_and(|id| id == self.id(sequence)))
             }
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(false),
-            Err(error) => Err(told::failed("look for a message", &self.names.stream, error)),
+            Err(error) => Err(self.unsent(&error)),
         }
     }
 
@@ -279,26 +264,27 @@ impl Writer {
     }
 
     fn unsent(&self, error: &dyn std::fmt::Display) -> Unsent {
-        Unsent::Again(told::failed("append a batch", &self.names.stream, error))
+        Unsent { error: told::failed(APPEND, &self.names.stream, error), then: Then::SendAgain }
     }
 
     fn judge(&self, answer: &Response<PublishAck>, expected: u64) -> Result<(), Unsent> {
-        let (doing, stream) = ("append a batch", &self.names.stream);
-        match answer {
-            Response::Ok(ack) if ack.sequence == expected => Ok(()),
+        let error = match answer {
+            Response::Ok(ack) if ack.sequence == expected => return Ok(()),
             Response::Ok(ack) => {
                 let what = format!("it was stored as message {}, and {expected} was meant", ack.sequence);
-                Err(Unsent::Never(told::failed(doing, stream, what)))
+                return Err(Unsent { then: Then::GiveUp, ..self.unsent(&what) });
             }
-            // A message before it was lost on the way, or somebody else has appended.
-            Response::Err { error } if error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE => {
-                Err(Unsent::Misfit(told::failed(doing, stream, error)))
-            }
-            Response::Err { error } => match told::refused(doing, stream, error) {
-                full @ LogError::NoSpace { .. } => Err(Unsent::Never(full)),
-                other => Err(Unsent::Again(other)),
-            },
-        }
+            Response::Err { error } => error,
+        };
+        // A message before it was lost on the way, or somebody else has appended.
+        let is_misfit = error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE;
+        let error = told::refused(APPEND, &self.names.stream, error);
+        let then = match error {
+            LogError::NoSpace { .. } => Then::GiveUp,
+            _ if is_misfit => Then::LookWho,
+            _ => Then::SendAgain,
+        };
+        Err(Unsent { error, then })
     }
 
     fn headers(&self, sequence: u64, extent: Option<Extent>) -> HeaderMap {
@@ -343,8 +329,7 @@ struct Purge {
 
 impl Purge {
     async fn messages(&self) -> Result<(), LogError> {
-        let purge = self.stream.purge().filter(self.names.payloads(self.segment)).sequence(self.until);
-        let purged = purge.await;
+        let purged = self.stream.purge().filter(self.names.payloads(self.segment)).sequence(self.until).await;
         purged.map(drop).map_err(|error| told::failed("purge a segment", &self.names.stream, error))
     }
 
@@ -352,9 +337,11 @@ impl Purge {
     async fn everything(&self) -> Result<(), LogError> {
         let subject = self.names.payloads(self.segment);
         let mut blobs = Vec::new();
-        history::follow(&self.stream, &self.names, &subject, self.extent.base, &mut |sequence, bytes| {
+        let last = last_message(&self.stream, &self.names, &subject).await?;
+        let messages = self.extent.base..=last.map_or(0, |message| message.sequence);
+        history::visit_messages(&self.stream, &self.names, &subject, messages, |sequence, bytes| {
             blobs.extend(blobs_of(bytes).map_err(|bad| told::bad(&self.names.stream, sequence, bad))?);
-            Ok(())
+            Ok::<_, LogError>(())
         })
         .await?;
         let deletes: Vec<_> = blobs.iter().map(|name| self.blobs.delete(name)).collect();
