@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -24,6 +24,59 @@ pub(crate) struct Object(pub(crate) Map<String, Value>);
 
 /// A JSON object of a known shape. An error names the field.
 pub(crate) struct Fields<T>(pub(crate) T);
+
+/// The lines of a body, one after the other, without their ends.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    body: Body,
+    tail: BytesMut,
+    line_bytes_max: usize,
+    is_read: bool,
+}
+
+/// Why there is no next line.
+#[derive(Debug)]
+pub(crate) enum Unfinished {
+    Broken(axum::Error),
+    TooLong,
+}
+
+impl Lines {
+    pub(crate) fn new(body: Body, line_bytes_max: usize) -> Self {
+        Self { body, tail: BytesMut::new(), line_bytes_max, is_read: false }
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Unfinished> {
+        let mut searched = 0;
+        loop {
+            let fresh = self.tail.get(searched..).unwrap_or_default();
+            if let Some(end) = memchr::memchr(b'\n', fresh) {
+                let line = self.tail.split_to(searched + end + 1).freeze();
+                return Ok(Some(line.slice(..searched + end)));
+            }
+            if self.tail.len() > self.line_bytes_max {
+                return Err(Unfinished::TooLong);
+            }
+            if self.is_read {
+                let last = std::mem::take(&mut self.tail).freeze();
+                return Ok(Some(last).filter(|last| !last.is_empty()));
+            }
+            searched = self.tail.len();
+            match self.body.frame().await {
+                None => self.is_read = true,
+                Some(Err(error)) => return Err(Unfinished::Broken(error)),
+                Some(Ok(frame)) => {
+                    frame.into_data().iter().for_each(|data| self.tail.extend_from_slice(data))
+                }
+            }
+        }
+    }
+
+    /// What has been read and is in no line yet, and the rest of the body.
+    pub(crate) fn into_rest(self) -> (Bytes, Body) {
+        (self.tail.freeze(), self.body)
+    }
+}
 
 impl FromRequest<App> for Raw {
     type Rejection = ApiError;

@@ -8,12 +8,13 @@ use rollyard_core::ledger::Refusal;
 use rollyard_core::replay::ReplayError;
 use rollyard_core::run_config::ConfigError;
 use rollyard_core::wire::item::ItemError;
-use rollyard_store::log::LogError;
+use rollyard_store::log::{LogError, StageError};
 use rollyard_store::yard::{AdmitError, YardError};
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
+use crate::admit::OTHER_CLAIM;
 use crate::runs::RunError;
 
 /// An answer other than yes: `{"error": {"code", "message"}}`.
@@ -90,7 +91,7 @@ pub(crate) const MOVED: &str = "x-rollyard-moved";
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let is_moved = matches!(self.code, "owner_moved" | "closing");
+        let is_moved = matches!(self.code, "owner_moved" | "closing" | OTHER_CLAIM);
         if self.status.is_server_error() && !is_moved {
             tracing::error!(code = self.code, "{}", self.message);
         }
@@ -167,9 +168,23 @@ impl From<AdmitError> for ApiError {
     fn from(error: AdmitError) -> Self {
         match error {
             AdmitError::Refused(refusal) => refusal.into(),
-            AdmitError::TooLarge(error) => {
-                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string())
+            AdmitError::Unstaged(error) => error.into(),
+        }
+    }
+}
+
+impl From<StageError> for ApiError {
+    fn from(error: StageError) -> Self {
+        let message = error.to_string();
+        match error {
+            StageError::TooLarge { .. } | StageError::BatchFull { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
             }
+            StageError::NoBlobs => Self {
+                field: Some("stored".to_owned()),
+                ..Self::bad("no_blobs", format!("field \"stored\": {message}"))
+            },
+            StageError::OtherClaim { .. } => Self::new(StatusCode::SERVICE_UNAVAILABLE, OTHER_CLAIM, message),
         }
     }
 }
@@ -179,7 +194,7 @@ impl From<YardError> for ApiError {
         let message = error.to_string();
         match error {
             YardError::Refused(refusal) => refusal.into(),
-            YardError::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message),
+            YardError::TooLarge(error) => error.into(),
             YardError::Log(LogError::NoSpace { .. }) => {
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", message)
             }

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod runs;
 pub mod settings;
 
+mod admit;
 mod api;
 mod app;
 mod body;

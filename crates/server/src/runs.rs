@@ -131,7 +131,7 @@ impl Runs {
         drop(open);
         let Some(cluster) = &self.cluster else { return Err(RunError::Unknown { name, known }) };
         Err(match cluster.owner(&name) {
-            Some(Owner::There { node, url }) => RunError::Elsewhere { run: name, node, url },
+            Some(Owner::There { node, url, .. }) => RunError::Elsewhere { run: name, node, url },
             // It is ours, and was just taken out to be closed.
             Some(Owner::Here | Owner::Nobody) => RunError::NoOwner { run: name },
             None => RunError::Unknown { name, known: cluster.known() },

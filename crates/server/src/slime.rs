@@ -8,8 +8,7 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use rollyard_core::ledger::{LeaseTerms, Want};
-use rollyard_core::wire::item;
-use rollyard_store::yard::{Submission, Yard};
+use rollyard_store::yard::Yard;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -19,6 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::App;
+use crate::admit;
 use crate::app::OfRun;
 use crate::body::{Object, Raw};
 use crate::deliver::{self, Frameset, Part, Receipt, Shape};
@@ -54,8 +54,8 @@ async fn write(
     Query(echo): Query<Echo>,
     Raw(payload): Raw,
 ) -> Result<Response, ApiError> {
-    let submission = Submission::new(item::decode(&payload)?, payload.clone());
-    let outcome = yard.admit(vec![submission]).await?.pop();
+    let submission = admit::submission(payload.clone())?;
+    let outcome = admit::admit(&yard, vec![submission]).await?.pop();
     let admission = outcome.ok_or_else(|| ApiError::from(rollyard_store::yard::YardError::Closed))??;
     let echoed = echo.echo.as_deref().is_some_and(|echo| matches!(echo, "1" | "true"));
     let data: Vec<&RawValue> = if echoed { vec![as_json(&payload)?] } else { Vec::new() };

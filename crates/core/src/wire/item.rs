@@ -10,6 +10,8 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::num::NonZeroU32;
 
+use super::reference::{Stored, WireStored};
+
 /// Uids and instance ids longer than this are a mistake, not a name.
 pub const NAME_BYTES_MAX: usize = 1024;
 
@@ -91,6 +93,14 @@ impl ItemError {
 
 /// Reads one rollout, or says which field is wrong.
 pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
+    match decode_any(bytes)? {
+        (item, None) => Ok(item),
+        (_, Some(_)) => Err(ItemError::Missing { field: "messages" }),
+    }
+}
+
+/// Reads one rollout, or what stands for one whose bytes are stored already.
+pub fn decode_any(bytes: &[u8]) -> Result<(Item, Option<Stored>), ItemError> {
     if bytes.trim_ascii().is_empty() {
         return Err(ItemError::Empty);
     }
@@ -105,23 +115,35 @@ pub fn decode(bytes: &[u8]) -> Result<Item, ItemError> {
     let source = wire.source();
     let uid = name("uid", wire.uid)?;
     let instance = name("instance_id", wire.instance_id)?;
-    let Some(Messages { last_has_text }) = wire.messages else {
-        return Err(ItemError::Missing { field: "messages" });
+    let (answered, stored) = match (wire.messages, wire.stored) {
+        (Some(Messages { last_has_text }), _) => (last_has_text, None),
+        (None, Some(raw)) => {
+            let (stored, answered) = stored(raw)?;
+            (answered, Some(stored))
+        }
+        (None, None) => return Err(ItemError::Missing { field: "messages" }),
     };
     if let Some(raw) = wire.extra_info
         && !(raw.get().starts_with('{') || raw.get() == "null")
     {
         return Err(wrong("extra_info", raw, "an object"));
     }
-    Ok(Item {
+    let item = Item {
         uid,
         instance,
         reward: reward(wire.reward)?,
-        answered: last_has_text,
+        answered,
         version: count("weight_version", wire.weight_version)?,
         epoch: count("epoch", wire.epoch)?,
         source,
-    })
+    };
+    Ok((item, stored))
+}
+
+fn stored(raw: &RawValue) -> Result<(Stored, bool), ItemError> {
+    const EXPECTED: &str = r#"{"bytes": 70000, "xxh3": "16 hex digits", "crc32c": "8 hex digits", "answered": true, "claim": 1}"#;
+    let read = serde_json::from_str::<WireStored>(raw.get()).ok().and_then(|wire| wire.read());
+    read.ok_or_else(|| wrong("stored", raw, EXPECTED))
 }
 
 /// A field that is absent is `None`; one that is null is there, and wrong.
@@ -151,6 +173,8 @@ struct WireItem<'a> {
     response_length: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     response_tokens: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    stored: Option<&'a RawValue>,
 }
 
 impl WireItem<'_> {

@@ -10,6 +10,7 @@ mod replay;
 mod rollouts;
 mod runs;
 mod steps;
+mod uploads;
 
 pub(crate) use runs::{ArchiveAnswer, BooksAnswer};
 
@@ -22,6 +23,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(runs::routes())
         .merge(generators::routes())
         .merge(rollouts::routes())
+        .merge(uploads::routes())
         .merge(leases::routes())
         .merge(steps::routes())
         .merge(replay::routes())

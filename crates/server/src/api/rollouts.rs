@@ -4,11 +4,9 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
+use bytes::Bytes;
 use rollyard_core::ledger::{Command, Fate, GroupStatus, LeaseStatus, Ledger, Whereabouts};
-use rollyard_core::wire::item;
-use rollyard_store::yard::{Admission, AdmitError, Submission, Yard};
+use rollyard_store::yard::{Admission, Submission, Yard};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -17,8 +15,9 @@ use utoipa_axum::routes;
 
 use super::steps::DoneAnswer;
 use crate::App;
+use crate::admit;
 use crate::app::OfRun;
-use crate::body::Fields;
+use crate::body::{Fields, Lines, Unfinished};
 use crate::error::{ApiError, ErrorAnswer, ErrorDetail};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -53,14 +52,15 @@ struct Rejected {
     error: ErrorDetail,
 }
 
-/// Write rollouts, one JSON object a line. Each line stands for itself; durable when answered.
+/// Write rollouts, one JSON object a line. Each line stands for itself; durable when answered. A rollout whose bytes were
+/// put where `…/uploads` said has `stored` in place of its `messages`.
 #[utoipa::path(post, path = "/runs/{run}/rollouts", tag = "rollouts", params(("run" = String, Path)),
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 200, body = Written), (status = 413, body = ErrorAnswer)))]
 async fn write_many(
     State(app): State<App>,
     OfRun(yard): OfRun,
-    mut body: Body,
+    body: Body,
 ) -> Result<Json<Written>, ApiError> {
     let mut bulk = Bulk {
         yard,
@@ -70,27 +70,23 @@ async fn write_many(
         waiting: Vec::new(),
         bytes: 0,
     };
-    let mut tail = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            ApiError::bad("unreadable_body", format!("the body ends after line {}: {error}", bulk.line))
-        })?;
-        let Ok(data) = frame.into_data() else { continue };
-        tail.extend_from_slice(&data);
-        while let Some(end) = memchr::memchr(b'\n', &tail) {
-            let line = tail.split_to(end + 1).freeze();
-            bulk.push(line.slice(..end)).await?;
-        }
-        if tail.len() > app.settings.body_bytes_max {
-            let message = format!(
-                "line {} is larger than {} bytes (--max-body-bytes)",
-                bulk.line + 1,
-                app.settings.body_bytes_max
-            );
-            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "line_too_large", message));
+    let bytes_max = app.settings.body_bytes_max;
+    let mut lines = Lines::new(body, bytes_max);
+    loop {
+        match lines.next().await {
+            Ok(Some(line)) => bulk.push(line).await?,
+            Ok(None) => break,
+            Err(Unfinished::Broken(error)) => {
+                let message = format!("the body ends after line {}: {error}", bulk.line);
+                return Err(ApiError::bad("unreadable_body", message));
+            }
+            Err(Unfinished::TooLong) => {
+                let message =
+                    format!("line {} is larger than {bytes_max} bytes (--max-body-bytes)", bulk.line + 1);
+                return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "line_too_large", message));
+            }
         }
     }
-    bulk.push(tail.freeze()).await?;
     bulk.flush().await?;
     bulk.written.rejected.sort_by_key(|rejected| rejected.line);
     Ok(Json(bulk.written))
@@ -112,12 +108,13 @@ impl Bulk {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        match item::decode(&line) {
+        let line_bytes = line.len();
+        match admit::submission(line) {
             Err(error) => self.reject(self.line, error.into()),
-            Ok(item) => {
-                self.bytes += line.len();
+            Ok(submission) => {
+                self.bytes += line_bytes;
                 self.numbers.push(self.line);
-                self.waiting.push(Submission::new(item, line));
+                self.waiting.push(submission);
             }
         }
         if self.waiting.len() >= LINES_TOGETHER || self.bytes >= BYTES_TOGETHER {
@@ -131,18 +128,18 @@ impl Bulk {
             return Ok(());
         }
         self.bytes = 0;
-        let outcomes = self.yard.admit(std::mem::take(&mut self.waiting)).await?;
+        let outcomes = admit::admit(&self.yard, std::mem::take(&mut self.waiting)).await?;
         for (line, outcome) in std::mem::take(&mut self.numbers).into_iter().zip(outcomes) {
             self.note(line, outcome);
         }
         Ok(())
     }
 
-    fn note(&mut self, line: u64, outcome: Result<Admission, AdmitError>) {
+    fn note(&mut self, line: u64, outcome: Result<Admission, ApiError>) {
         match outcome {
             Ok(Admission { duplicate: true, .. }) => self.written.duplicates += 1,
             Ok(Admission { duplicate: false, .. }) => self.written.accepted += 1,
-            Err(error) => self.reject(line, error.into()),
+            Err(error) => self.reject(line, error),
         }
     }
 

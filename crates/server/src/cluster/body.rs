@@ -90,7 +90,10 @@ struct Source {
 impl Passing {
     fn new(beginning: Bytes, rest: Body) -> Self {
         let first = stream::iter([Ok(beginning)]);
-        let body = Body::from_stream(stream::StreamExt::chain(first, rest.into_data_stream()));
+        Self::of(Body::from_stream(stream::StreamExt::chain(first, rest.into_data_stream())))
+    }
+
+    pub(super) fn of(body: Body) -> Self {
         Self(Arc::new(Mutex::new(Source { body, is_touched: false })))
     }
 

@@ -1,8 +1,9 @@
 //! Brings a request to the owner of its run, and the answer back.
 //!
-//! While a run has no owner its requests wait. A request is sent again only if it cannot have been done: nobody took
-//! the connection, or whoever did says that the run is not its own. A node that gets a forwarded request never forwards
-//! it again, so that two nodes that believe in each other do not play ball with it.
+//! While a run has no owner its requests wait. A request is sent again if it cannot have been done (nobody took the
+//! connection, or whoever did says that the run is not its own), or if doing it twice is doing it once: questions, and
+//! rollouts, which their uid tells apart. A node that gets a forwarded request never forwards it again, so that two
+//! nodes that believe in each other do not play ball with it.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -11,14 +12,15 @@ use axum::response::IntoResponse;
 use futures_util::future::BoxFuture;
 use rollyard_store::yard::YardError;
 use serde_json::{Map, Value};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-use super::body::Kept;
-use super::route::Route;
+use super::body::{Kept, Passing};
+use super::route::{Route, Writes};
 use super::{Cluster, Owner};
 use crate::App;
+use crate::admit::OTHER_CLAIM;
 use crate::deliver::Receipt;
 use crate::error::{ApiError, MOVED};
 use crate::runs::{DEFAULT_RUN, RunError};
@@ -99,7 +101,9 @@ impl Cluster {
         };
         let route = Route::of(&parts.method, &path);
         let bytes_max = app.settings.body_bytes_max;
-        let kept = match Kept::of(body, matches!(route, Route::MakeIn(_)), bytes_max).await {
+        let writes = Writes::of(&parts.method, &path);
+        let is_looked_into = matches!(route, Route::MakeIn(_)) || writes == Some(Writes::One);
+        let kept = match Kept::of(body, is_looked_into, bytes_max).await {
             Ok(kept) => kept,
             Err(error) => {
                 let message = format!("the body cannot be read: {error}");
@@ -115,7 +119,9 @@ impl Cluster {
             },
             Route::Local | Route::Gather => (DEFAULT_RUN.to_owned(), false),
         };
-        self.ask_owner(app, Asked { parts, kept, run, makes }, here).await
+        let is_plain = !parts.headers.contains_key(header::CONTENT_ENCODING) && parts.uri.query().is_none();
+        let light = AtomicBool::new(is_plain);
+        self.ask_owner(app, Asked { parts, kept, run, makes, writes, light }, here).await
     }
 
     async fn ask_owner(&self, app: &App, asked: Asked, here: Here<'_>) -> Response<Body> {
@@ -126,7 +132,10 @@ impl Cluster {
             let begun = Instant::now();
             let tried = match self.whom_to_ask(&asked).await {
                 Owner::Here => judge(here(asked.request()).await),
-                Owner::There { node, url } => self.send(&asked, &node, &url, &mut changed).await,
+                Owner::There { node, url, claim } => {
+                    let outgoing = self.body(app, &asked, claim).await;
+                    self.send(&asked, outgoing, &node, &url, &mut changed).await
+                }
                 Owner::Nobody => {
                     let error = ApiError::from(RunError::NoOwner { run: asked.run.clone() });
                     Tried::Again(error.into_response())
@@ -166,13 +175,44 @@ impl Cluster {
         }
     }
 
-    async fn send(&self, asked: &Asked, node: &str, url: &str, changed: &mut watch::Receiver<()>) -> Tried {
-        let Some(body) = asked.kept.outgoing() else {
+    /// What is sent to the owner: large rollouts stay behind where blobs are kept. `None` if it went already.
+    async fn body(&self, app: &App, asked: &Asked, claim: Option<u64>) -> Option<reqwest::Body> {
+        let (Some(claim), Some(writes), true) = (claim, asked.writes, asked.light.load(Ordering::Relaxed))
+        else {
+            return asked.kept.outgoing();
+        };
+        if let Some(bytes) = asked.kept.bytes() {
+            return Some(self.lighten(&asked.run, claim, writes, bytes.clone()).await.into());
+        }
+        if writes == Writes::One {
+            // Too large for anybody: its owner says so.
+            return asked.kept.outgoing();
+        }
+        let body = asked.kept.body()?;
+        let line_bytes_max = app.settings.body_bytes_max;
+        let body = self.lighten_passing(&asked.run, claim, body, line_bytes_max).await;
+        Some(reqwest::Body::wrap(Passing::of(body)))
+    }
+
+    async fn send(
+        &self,
+        asked: &Asked,
+        outgoing: Option<reqwest::Body>,
+        node: &str,
+        url: &str,
+        changed: &mut watch::Receiver<()>,
+    ) -> Tried {
+        let Some(body) = outgoing else {
             return Tried::Answered(lost(node).into_response());
         };
         let path = asked.parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let request = self.http.request(asked.parts.method.clone(), format!("{url}{path}"));
-        let request = request.headers(self.outgoing(&asked.parts.headers)).body(body);
+        let mut headers = self.outgoing(&asked.parts.headers);
+        if asked.writes.is_some() {
+            // It may have become shorter.
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        let request = request.headers(headers).body(body);
         let answer = tokio::select! {
             answer = request.send() => answer,
             // Whoever is paused for good keeps its connections open.
@@ -191,6 +231,10 @@ impl Cluster {
                 }
                 if let Some(receipt) = Receipt::take_from(response.headers_mut(), &asked.run) {
                     response.extensions_mut().insert(receipt);
+                }
+                if response.headers().get(MOVED).is_some_and(|why| why == OTHER_CLAIM) {
+                    // What is known here of the owner is old.
+                    asked.light.store(false, Ordering::Relaxed);
                 }
                 let tried = judge(response);
                 let counter = match &tried {
@@ -246,7 +290,7 @@ impl Cluster {
         path: &str,
         body: bytes::Bytes,
     ) -> Result<(StatusCode, bytes::Bytes), String> {
-        let Some(Owner::There { node, url }) = self.owner(run) else {
+        let Some(Owner::There { node, url, .. }) = self.owner(run) else {
             return Err(RunError::NoOwner { run: run.to_owned() }.to_string());
         };
         let request = self.http.request(method, format!("{url}{path}"));
@@ -278,6 +322,9 @@ struct Asked {
     kept: Kept,
     run: String,
     makes: bool,
+    writes: Option<Writes>,
+    /// Whether references may go in place of large rollouts.
+    light: AtomicBool,
 }
 
 impl Asked {
@@ -285,9 +332,9 @@ impl Asked {
         Request::from_parts(self.parts.clone(), self.kept.body().unwrap_or_default())
     }
 
-    /// What was asked may have been done: only what changes nothing is asked again.
+    /// What was asked may have been done: it is asked again only if twice is once.
     fn again_if_harmless(&self, error: ApiError) -> Tried {
-        let is_harmless = matches!(self.parts.method, Method::GET | Method::HEAD);
+        let is_harmless = matches!(self.parts.method, Method::GET | Method::HEAD) || self.writes.is_some();
         let response = error.into_response();
         if is_harmless { Tried::Again(response) } else { Tried::Answered(response) }
     }

@@ -7,9 +7,10 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use rollyard_core::ids::RunName;
 use rollyard_core::run_config::RunConfig;
-use rollyard_store::log::LogError;
+use rollyard_store::log::{BlobPlace, LogError};
 use rollyard_store::yard::{Yard, YardError};
 use std::fmt;
+use std::sync::Arc;
 
 /// Who claims a run, as others are to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,11 @@ pub trait Ground: Send + Sync + fmt::Debug + 'static {
     /// Claims the run, so that whoever had it can append nothing more, and opens it; begins it with `config` if its log
     /// is empty. May take long.
     fn open(&self, run: &RunName, config: &RunConfig, claimant: &Claimant) -> Result<Opened, YardError>;
+
+    /// Where large payloads of a run may be put by whoever has them; `None` if they go through its owner.
+    fn blobs(&self, _run: &RunName) -> Result<Option<Arc<dyn BlobPlace>>, LogError> {
+        Ok(None)
+    }
 
     /// Says something to all nodes, this one too. What cannot be said now need not be said later.
     fn shout(&self, heartbeat: Bytes) -> BoxFuture<'_, Result<(), String>>;

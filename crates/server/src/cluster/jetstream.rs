@@ -5,8 +5,8 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{BoxStream, StreamExt};
 use rollyard_core::ids::RunName;
 use rollyard_core::run_config::RunConfig;
-use rollyard_store::log::LogError;
 use rollyard_store::log::jetstream::Connection;
+use rollyard_store::log::{BlobPlace, LogError};
 use rollyard_store::yard::{self, Hold, YardError};
 use std::sync::Arc;
 
@@ -41,6 +41,10 @@ impl Ground for JetStream {
         let yard = yard::open_held_on(run, config, Hold::none(), &mut |_, _| {}, move || opener.open())?;
         let before = claims.before().map(|claim| claim.node);
         Ok(Opened { yard, epoch: claims.epoch().unwrap_or_default(), before })
+    }
+
+    fn blobs(&self, run: &RunName) -> Result<Option<Arc<dyn BlobPlace>>, LogError> {
+        self.connection.blobs_of(run)
     }
 
     fn shout(&self, heartbeat: Bytes) -> BoxFuture<'_, Result<(), String>> {

@@ -33,6 +33,11 @@ impl Cluster {
                 _ = changed.changed() => {}
                 () = app.stopping.cancelled() => break,
             }
+            for yard in app.runs.all() {
+                if let Some((_, claim)) = yard.blobs() {
+                    self.register().reclaimed(yard.run_name().as_str(), claim);
+                }
+            }
             for yard in self.lost(&app) {
                 self.tasks.spawn(Arc::clone(&self).lose(app.clone(), yard));
             }
@@ -183,7 +188,7 @@ impl Cluster {
             return Ok((yard, false));
         }
         let elsewhere = |owner: Option<Owner>| match owner {
-            Some(Owner::There { node, url }) => RunError::Elsewhere { run: run.to_string(), node, url },
+            Some(Owner::There { node, url, .. }) => RunError::Elsewhere { run: run.to_string(), node, url },
             _ => RunError::NoOwner { run: run.to_string() },
         };
         if self.owner(run.as_str()).is_some() || !self.register().begin(run.as_str()) {

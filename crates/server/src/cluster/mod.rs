@@ -6,11 +6,13 @@
 //!
 //! [`placement`] says who should own what, [`nodes`] who is alive, [`register`] puts both together; all three are told
 //! what time it is. [`voice`] says and hears heartbeats, [`keeper`] claims, opens and hands over. [`route`] finds the run
-//! that a request is about, [`forward`] brings it to its owner with the [`body`] kept for a second try, [`settle`] acks
+//! that a request is about, [`forward`] brings it to its owner with the [`body`] kept for a second try, [`direct`] sees to it that large rollouts
+//! need not go that way, [`settle`] acks
 //! what was read through another node, and [`gather`] puts together what all nodes say. [`ground`] is what they share:
 //! [`jetstream`], or memory in tests.
 
 mod body;
+mod direct;
 mod forward;
 mod gather;
 mod ground;
@@ -34,7 +36,8 @@ pub(crate) use settle::{Settler, Verdict};
 
 use rollyard_core::ids::RunName;
 use rollyard_engine::http::{self, HttpError};
-use rollyard_store::log::LogError;
+use rollyard_store::log::{BlobPlace, LogError};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -87,6 +90,8 @@ pub struct Cluster {
     urgent: Notify,
     opening: Semaphore,
     http: reqwest::Client,
+    /// By run.
+    blob_places: Mutex<HashMap<String, Option<Arc<dyn BlobPlace>>>>,
     forwards: Forwards,
     takeovers: AtomicU64,
     /// When the list of runs was last asked for.
@@ -119,6 +124,7 @@ impl Cluster {
             urgent: Notify::new(),
             opening: Semaphore::new(OPENED_AT_ONCE),
             http,
+            blob_places: Mutex::default(),
             forwards: Forwards::default(),
             takeovers: AtomicU64::new(0),
             discovered: tokio::sync::Mutex::default(),

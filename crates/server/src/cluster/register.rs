@@ -34,6 +34,8 @@ pub(crate) enum Owner {
     There {
         node: String,
         url: String,
+        /// The epoch of its claim; `None` if the run is yet to be made there.
+        claim: Option<u64>,
     },
     /// It has none that is known, for the moment.
     Nobody,
@@ -152,7 +154,7 @@ impl Register {
         Some(match (known.mine.and_then(Mine::epoch), there) {
             // Whoever claimed later has it, even if this node has not noticed yet.
             (Some(epoch), there) if there.as_ref().is_none_or(|(later, ..)| *later <= epoch) => Owner::Here,
-            (_, Some((_, node, url))) => Owner::There { node, url },
+            (_, Some((epoch, node, url))) => Owner::There { node, url, claim: Some(epoch) },
             (_, None) => Owner::Nobody,
         })
     }
@@ -166,6 +168,7 @@ impl Register {
                 peer.map_or(Owner::Here, |peer| Owner::There {
                     node: peer.beat.node.clone(),
                     url: peer.beat.url.clone(),
+                    claim: None,
                 })
             }
             _ => Owner::Here,
@@ -231,6 +234,15 @@ impl Register {
     pub(crate) fn opened(&mut self, run: &str, epoch: u64) {
         let known = self.runs.entry(run.to_owned()).or_default();
         *known = Known { mine: Some(Mine::Open { epoch }), ..Known::default() };
+    }
+
+    /// Its owner, which is this node, had to open it anew.
+    pub(crate) fn reclaimed(&mut self, run: &str, claim: u64) {
+        if let Some(Mine::Open { epoch } | Mine::Giving { epoch }) =
+            self.runs.get_mut(run).and_then(|known| known.mine.as_mut())
+        {
+            *epoch = claim.max(*epoch);
+        }
     }
 
     /// It was given up in good order: whoever is to have it may take it at once.

@@ -148,11 +148,11 @@ impl World {
         assert_eq!(owned.len(), runs);
         for node in self.nodes.iter().filter(living) {
             for run in &owned {
-                let (_, owner) = &self.logs.claims[run];
+                let (claim, owner) = &self.logs.claims[run];
                 let expected = if *owner == node.register.me.node {
                     Owner::Here
                 } else {
-                    Owner::There { node: owner.clone(), url: format!("http://{owner}") }
+                    Owner::There { node: owner.clone(), url: format!("http://{owner}"), claim: Some(*claim) }
                 };
                 assert_eq!(node.register.owner(run, now), Some(expected), "{run}");
             }

@@ -35,6 +35,27 @@ impl<'a> Route<'a> {
     }
 }
 
+/// How a request brings rollouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writes {
+    One,
+    /// One a line.
+    Lines,
+}
+
+impl Writes {
+    /// `None` if it writes none. Those that were written before are told from the others.
+    pub(crate) fn of(method: &Method, path: &str) -> Option<Self> {
+        let mut parts = path.rsplit('/');
+        match [parts.next(), parts.next(), parts.next(), parts.next()] {
+            _ if method != Method::POST => None,
+            [Some("write"), Some("buffer"), ..] => Some(Self::One),
+            [Some("rollouts"), Some(_run), Some("runs"), Some("api")] => Some(Self::Lines),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +84,22 @@ mod tests {
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             assert_eq!(Route::of(&method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_path_says_how_it_takes_rollouts() {
+        for (path, expected) in [
+            ("/buffer/write", Some(Writes::One)),
+            ("/runs/a/buffer/write", Some(Writes::One)),
+            ("/api/runs/a/rollouts", Some(Writes::Lines)),
+            ("/get_rollout_data", None),
+            ("/api/runs/a/rollouts/u1/drop", None),
+            ("/api/runs/rollouts", None),
+            ("/api/runs/a/lease", None),
+        ] {
+            assert_eq!(Writes::of(&Method::POST, path), expected, "{path}");
+            assert_eq!(Writes::of(&Method::GET, path), None, "{path}");
         }
     }
 }

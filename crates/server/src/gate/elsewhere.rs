@@ -45,6 +45,7 @@ async fn ask(cluster: &Cluster, run: &str) -> Result<RunLoad, String> {
 pub(super) async fn deliver(cluster: &Cluster, delivery: Delivery) -> Result<(), String> {
     let Delivery { run, instance_id, items, closes_group } = delivery;
     let lines = Bytes::from(items.join(&b'\n'));
+    let lines = cluster.lighten_for_owner(&run, lines).await;
     let (status, said) =
         cluster.call(&run, Method::POST, &format!("/api/runs/{run}/rollouts"), lines).await?;
     let told = || String::from_utf8_lossy(&said).into_owned();

@@ -182,8 +182,11 @@ async fn follow_arrivals(
     loop {
         tokio::select! {
             heard = news.recv() => match heard {
-                Ok(heard) if arrivals.hear(&heard) == Heard::TurnedOff => return Ok(()),
-                Ok(_) => {}
+                Ok(heard) => {
+                    if arrivals.hear(&with_payload(yard, heard).await) == Heard::TurnedOff {
+                        return Ok(());
+                    }
+                }
                 // What was missed is still on the ledger, as far as it is held.
                 Err(RecvError::Lagged(_)) => arrivals = catch_up(yard, &mut news).await?,
                 Err(RecvError::Closed) => return Err(YardError::Closed),
@@ -201,6 +204,18 @@ async fn follow_arrivals(
             });
         }
     }
+}
+
+/// News of a rollout with its bytes, even if those did not come through here.
+async fn with_payload(yard: &Yard, mut news: News) -> News {
+    let is_stored = news.payload.is_empty() && matches!(news.events.first(), Some(Event::Admitted(_)));
+    if is_stored {
+        let (yard, place) = (yard.clone(), news.place);
+        let read = tokio::task::spawn_blocking(move || yard.payload(place)).await;
+        // One that is gone meanwhile is missing in a statistic, and nowhere else.
+        news.payload = read.ok().and_then(Result::ok).unwrap_or_default();
+    }
+    news
 }
 
 async fn catch_up(yard: &Yard, news: &mut broadcast::Receiver<News>) -> Result<Arrivals, YardError> {

@@ -13,6 +13,8 @@ use bytes::Bytes;
 use rollyard_core::ids::Place;
 use rollyard_core::run_config::Durability;
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The number and the address that a record has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,16 @@ pub struct Snapshot {
     pub bytes: Vec<u8>,
 }
 
+/// A payload that whoever made it has put where the log keeps blobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    pub name: String,
+    pub len: u32,
+    pub crc32c: u32,
+    /// The claim for which it was put there.
+    pub claim: u64,
+}
+
 /// The sequencer's end of a log: numbers records and keeps count of what is still needed.
 pub trait Stage: Send {
     type Batch: Send + 'static;
@@ -114,6 +126,13 @@ pub trait Stage: Send {
     /// must not be answered, nor its payload read, before that. A refusal changes nothing.
     /// A payload counts as live from here on.
     fn stage(&mut self, body: &[u8], payload: Bytes) -> Result<Stamp, StageError>;
+
+    /// The same for a payload that is stored already. The caller has seen it there.
+    ///
+    /// Its blob belongs to this record from then on, and goes when the record's segment goes.
+    fn stage_stored(&mut self, _body: &[u8], _blob: Blob) -> Result<Stamp, StageError> {
+        Err(StageError::NoBlobs)
+    }
 
     /// The bytes staged since the last batch was taken.
     fn staged_bytes(&self) -> u64;
@@ -180,6 +199,30 @@ pub trait Commit: Send {
 pub trait Payloads: Clone + Send + Sync + 'static {
     /// The payload of a committed record, checked against its checksum.
     fn payload(&self, place: Place) -> Result<Bytes, ReadError>;
+
+    /// Where large payloads are kept that do not go through the log, if there is such a place.
+    fn blobs(&self) -> Option<Arc<dyn BlobPlace>> {
+        None
+    }
+
+    /// The claim of the log's owner; payloads that others have stored are taken for this one only.
+    fn claim(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Where whoever makes a large payload may put it: the log then gets its name only. Calls block.
+pub trait BlobPlace: fmt::Debug + Send + Sync {
+    /// What is not larger than this goes through the log.
+    fn inline_max(&self) -> usize;
+
+    fn put(&self, name: &str, bytes: Bytes) -> Result<(), LogError>;
+
+    /// The length of a blob, if it is there.
+    fn len(&self, name: &str) -> Result<Option<u64>, LogError>;
+
+    /// An address to which whoever has it may put this blob for a while; `None` if this place has no such addresses.
+    fn signed_url(&self, name: &str, valid_for: Duration) -> Result<Option<String>, LogError>;
 }
 
 /// Keeps states, so that a restart need not replay everything. Works beside the two threads.

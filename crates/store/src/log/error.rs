@@ -117,13 +117,18 @@ pub enum StageError {
 
     #[error("the batch holds {staged_bytes} bytes already: take it before staging more")]
     BatchFull { staged_bytes: u64 },
+
+    #[error("this log keeps its payloads itself: send the rollout whole")]
+    NoBlobs,
+
+    #[error("it was stored for claim {claim} of the run, which is {now} now: store it again")]
+    OtherClaim { claim: u64, now: u64 },
 }
 
 impl StageError {
     /// Refuses lengths that the format cannot hold.
-    pub(super) fn check_lens(body: &[u8], payload: &[u8]) -> Result<(), Self> {
-        for (what, len, max) in
-            [("body", body.len(), BODY_LEN_MAX), ("payload", payload.len(), PAYLOAD_LEN_MAX)]
+    pub(super) fn check_lens(body_len: usize, payload_len: usize) -> Result<(), Self> {
+        for (what, len, max) in [("body", body_len, BODY_LEN_MAX), ("payload", payload_len, PAYLOAD_LEN_MAX)]
         {
             if len > max {
                 return Err(Self::TooLarge { what, len, max });

@@ -58,7 +58,8 @@ pub mod copy;
 pub use archive::{Archive, Visited};
 pub use batch::Batch;
 pub use contract::{
-    Commit, Entry, KeepSnapshots, Log, Parts, Payloads, Release, SegmentNo, Snapshot, Sparse, Stage, Stamp,
+    Blob, BlobPlace, Commit, Entry, KeepSnapshots, Log, Parts, Payloads, Release, SegmentNo, Snapshot,
+    Sparse, Stage, Stamp,
 };
 pub use error::{LogError, ReadError, ReplayError, StageError};
 pub use lock::DirLock;

@@ -51,7 +51,7 @@ impl Stage for Stager {
     }
 
     fn stage(&mut self, body: &[u8], payload: Bytes) -> Result<Stamp, StageError> {
-        StageError::check_lens(body, &payload)?;
+        StageError::check_lens(body.len(), payload.len())?;
         let staged_bytes = self.staged_bytes();
         if staged_bytes >= BATCH_LEN_FULL {
             return Err(StageError::BatchFull { staged_bytes });

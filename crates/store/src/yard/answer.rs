@@ -5,27 +5,60 @@ use rollyard_core::ids::{LeaseNo, Time};
 use rollyard_core::ledger::{Books, LeasedGroup, Refusal, SampledRow};
 use rollyard_core::pipeline::MetaInfo;
 use rollyard_core::wire::item::Item;
+use rollyard_core::wire::reference::Stored;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::log::{LogError, StageError};
+use crate::log::{Blob, LogError, StageError};
 
-/// A rollout on its way in: what was read from it, and its bytes as they came.
+/// A rollout on its way in: what was read from it, and its bytes as they came, or where they are.
 #[derive(Clone, Debug)]
 pub struct Submission {
     pub(super) item: Item,
-    pub(super) payload: Bytes,
+    pub(super) payload: Payload,
     pub(super) digest: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Payload {
+    Here(Bytes),
+    /// Whoever made it has put it where the log keeps blobs.
+    Stored(Blob),
+}
+
+impl Payload {
+    pub(super) const NONE: Self = Self::Here(Bytes::new());
 }
 
 impl Submission {
     /// Hashes the payload, so that the sequencer need not.
     pub fn new(item: Item, payload: Bytes) -> Self {
         let digest = xxh3_64(&payload);
-        Self { item, payload, digest }
+        Self { item, payload: Payload::Here(payload), digest }
+    }
+
+    /// A rollout whose bytes were stored by whoever made it. The caller has seen them there: [`Yard::is_stored`].
+    ///
+    /// [`Yard::is_stored`]: super::Yard::is_stored
+    pub fn stored(item: Item, stored: Stored) -> Self {
+        let Stored { size_bytes, digest, crc32c, claim } = stored;
+        let blob = Blob { name: stored.blob_name(&item.uid), len: size_bytes, crc32c, claim };
+        Self { item, payload: Payload::Stored(blob), digest }
+    }
+
+    /// Whether its bytes were stored by whoever made it.
+    pub fn is_by_reference(&self) -> bool {
+        matches!(self.payload, Payload::Stored(_))
+    }
+
+    pub fn uid(&self) -> &str {
+        &self.item.uid
     }
 
     pub fn size_bytes(&self) -> usize {
-        self.payload.len()
+        match &self.payload {
+            Payload::Here(bytes) => bytes.len(),
+            Payload::Stored(blob) => blob.len as usize,
+        }
     }
 }
 
@@ -42,7 +75,7 @@ pub enum AdmitError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
-    TooLarge(#[from] StageError),
+    Unstaged(#[from] StageError),
 }
 
 /// A lease, with all that is needed to deliver it.

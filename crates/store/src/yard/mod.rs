@@ -34,7 +34,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::{broadcast, oneshot, watch};
 
-use crate::log::ReadError;
+use crate::log::{BlobPlace, LogError, ReadError};
+use answer::Payload;
 use waiting::Wanted;
 
 /// A run that is open. Clones share it; the last one to go closes it.
@@ -47,20 +48,24 @@ struct Inner {
     run: RunName,
     requests: flume::Sender<Request>,
     payload: PayloadFn,
+    blobs: BlobsFn,
     outlets: Outlets,
     sequencer: Mutex<Option<JoinHandle<()>>>,
     ended: Arc<OnceLock<YardError>>,
 }
 
 type PayloadFn = Box<dyn Fn(Place) -> Result<Bytes, ReadError> + Send + Sync>;
+type BlobsFn = Box<dyn Fn() -> Option<(Arc<dyn BlobPlace>, u64)> + Send + Sync>;
 
 /// Events that are now durable, for whoever listens.
 #[derive(Clone, Debug)]
 pub struct News {
     pub seq: u64,
     pub events: Arc<[Event]>,
-    /// The bytes of the rollout that came in with them, if one did.
+    /// The bytes of the rollout that came in with them, if one did and its bytes were not stored before.
     pub payload: Bytes,
+    /// Where they can be read.
+    pub place: Place,
 }
 
 /// How others hear of what became durable.
@@ -113,12 +118,13 @@ impl Yard {
         run: RunName,
         requests: flume::Sender<Request>,
         payload: PayloadFn,
+        blobs: BlobsFn,
         outlets: Outlets,
         sequencer: JoinHandle<()>,
         ended: Arc<OnceLock<YardError>>,
     ) -> Self {
         let sequencer = Mutex::new(Some(sequencer));
-        Self { inner: Arc::new(Inner { run, requests, payload, outlets, sequencer, ended }) }
+        Self { inner: Arc::new(Inner { run, requests, payload, blobs, outlets, sequencer, ended }) }
     }
 
     pub fn run_name(&self) -> &RunName {
@@ -188,6 +194,20 @@ impl Yard {
     /// The bytes of a rollout. Reads the disk, so not for the threads of an async runtime.
     pub fn payload(&self, place: Place) -> Result<Bytes, ReadError> {
         (self.inner.payload)(place)
+    }
+
+    /// Where whoever makes large payloads may put them, and the claim to put them for; `None` if they go through the
+    /// run's own log.
+    pub fn blobs(&self) -> Option<(Arc<dyn BlobPlace>, u64)> {
+        (self.inner.blobs)()
+    }
+
+    /// Whether the bytes of a submission are where it says, all of them. Asks a server, so not for the threads of an
+    /// async runtime.
+    pub fn is_stored(&self, submission: &Submission) -> Result<bool, LogError> {
+        let Payload::Stored(blob) = &submission.payload else { return Ok(true) };
+        let Some((blobs, _)) = self.blobs() else { return Ok(false) };
+        Ok(blobs.len(&blob.name)? == Some(u64::from(blob.len)))
     }
 
     /// What happens from now on, as it becomes durable.

@@ -1,6 +1,5 @@
 //! Opens a run from its log, and keeps it open when the log fails.
 
-use bytes::Bytes;
 use rollyard_core::ids::RunName;
 use rollyard_core::ledger::{Event, Events, Ledger, decode_events};
 use rollyard_core::run_config::RunConfig;
@@ -9,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};
 
-use super::answer::YardError;
+use super::answer::{Payload, YardError};
 use super::committer::Committer;
 use super::compact::Compaction;
 use super::hold::Hold;
@@ -91,11 +90,14 @@ pub fn open_held_on<L: Log + 'static>(
         .name(format!("yard {run}"))
         .spawn(move || keeper.keep(loaded))
         .map_err(|error| YardError::State(format!("no thread for it: {error}")))?;
-    let payload = move |place| {
-        let reader = payloads.read().unwrap_or_else(PoisonError::into_inner).clone();
-        reader.payload(place)
+    let reader = move || payloads.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let reader_of_blobs = reader.clone();
+    let payload = move |place| reader().payload(place);
+    let blobs = move || {
+        let reader = reader_of_blobs();
+        Some((reader.blobs()?, reader.claim()?))
     };
-    Ok(Yard::new(run.clone(), requests, Box::new(payload), outlets, thread, ended))
+    Ok(Yard::new(run.clone(), requests, Box::new(payload), Box::new(blobs), outlets, thread, ended))
 }
 
 /// A ledger, and the log it was made from.
@@ -272,7 +274,7 @@ impl<L: Log> Sequencer<L> {
     /// and a later start with other defaults would replay the log by rules it was not written under.
     fn begin(&mut self, config: RunConfig) {
         let event = Event::Configured { at: self.clock.now(), config: Box::new(config), start: None };
-        if let Err(error) = self.record(&Events::from_iter([event]), Bytes::new()) {
+        if let Err(error) = self.record(&Events::from_iter([event]), Payload::NONE) {
             tracing::error!("the configuration could not be recorded: {error}");
         }
     }

@@ -9,7 +9,7 @@ use rollyard_core::run_config::WhenFull;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::answer::{Admission, AdmitError, Done, Granted, Submission, YardError};
+use super::answer::{Admission, AdmitError, Done, Granted, Payload, Submission, YardError};
 use super::committer::{Answer, Committer, Work};
 use super::compact::{BITE_BYTES, Compaction};
 use super::waiting::{AdmitReply, Reader, Waiting, Wanted, Writer};
@@ -141,14 +141,17 @@ impl<L: Log> Sequencer<L> {
     }
 
     /// Stages and applies what was decided. A record the log cannot take changes nothing.
-    pub(super) fn record(&mut self, events: &Events, payload: Bytes) -> Result<(), StageError> {
+    pub(super) fn record(&mut self, events: &Events, payload: Payload) -> Result<(), StageError> {
         if events.is_empty() {
             return Ok(());
         }
         let pending = &mut self.pending;
         pending.body.clear();
         encode_events(events, &mut pending.body);
-        let stamp = self.stager.stage(&pending.body, payload.clone())?;
+        let (stamp, payload) = match payload {
+            Payload::Here(bytes) => (self.stager.stage(&pending.body, bytes.clone())?, bytes),
+            Payload::Stored(blob) => (self.stager.stage_stored(&pending.body, blob)?, Bytes::new()),
+        };
         for event in events {
             match event {
                 Event::GroupReady { .. }
@@ -174,14 +177,15 @@ impl<L: Log> Sequencer<L> {
         // A knob may have been turned, which can make room too.
         pending.room_for_writers |= matches!(events.first(), Some(Event::Configured { .. }));
         if self.committer.outlets.news.receiver_count() > 0 {
-            pending.news.push(News { seq: stamp.seq, events: Arc::from(events.as_slice()), payload });
+            let (seq, place) = (stamp.seq, stamp.place);
+            pending.news.push(News { seq, events: Arc::from(events.as_slice()), payload, place });
         }
         Ok(())
     }
 
     pub(super) fn run(&mut self, command: &Command) -> Result<Done, YardError> {
         let events = self.ledger.decide(command, self.clock.now())?;
-        self.record(&events, Bytes::new())?;
+        self.record(&events, Payload::NONE)?;
         Ok(Done { changed: !events.is_empty(), books: self.ledger.books().clone() })
     }
 
@@ -218,12 +222,12 @@ impl<L: Log> Sequencer<L> {
         &mut self,
         submission: Submission,
     ) -> Result<Result<Admission, AdmitError>, Box<(Refusal, Submission)>> {
-        let Submission { item, payload, digest } = submission;
-        let Ok(size_bytes) = u32::try_from(payload.len()) else {
-            let refusal =
-                Refusal::TooLarge { size_bytes: payload.len() as u64, bytes_max: u64::from(u32::MAX) };
+        let size_bytes = submission.size_bytes();
+        let Ok(size_bytes) = u32::try_from(size_bytes) else {
+            let refusal = Refusal::TooLarge { size_bytes: size_bytes as u64, bytes_max: u64::from(u32::MAX) };
             return Ok(Err(refusal.into()));
         };
+        let Submission { item, payload, digest } = submission;
         let command = Command::Admit { item, digest, size_bytes };
         let decided = self.ledger.decide(&command, self.clock.now());
         let Command::Admit { item, .. } = command else { unreachable!("it was made an admission above") };
@@ -258,7 +262,7 @@ impl<L: Log> Sequencer<L> {
 
     fn grant_groups(&mut self, want: Want, terms: LeaseTerms) -> Result<Option<LeaseNo>, YardError> {
         let events = self.ledger.decide(&Command::Lease { want, terms }, self.clock.now())?;
-        self.record(&events, Bytes::new())?;
+        self.record(&events, Payload::NONE)?;
         let Some(Event::Leased { lease, .. }) = events.last() else { return Ok(None) };
         Ok(Some(*lease))
     }
@@ -267,7 +271,7 @@ impl<L: Log> Sequencer<L> {
         let command = Command::Sample { draw, terms };
         loop {
             let events = self.ledger.decide(&command, self.clock.now())?;
-            self.record(&events, Bytes::new())?;
+            self.record(&events, Payload::NONE)?;
             match events.last() {
                 Some(Event::Sampled { lease, .. }) => return Ok(Some(*lease)),
                 // What was stale has left; now the fresh can be drawn from.
@@ -353,7 +357,7 @@ impl<L: Log> Sequencer<L> {
                     moved_bytes += payload.len() as u64;
                     let events: Events =
                         [Event::Relocated { group: next.group, uid: next.uid }].into_iter().collect();
-                    self.record(&events, payload)
+                    self.record(&events, Payload::Here(payload))
                 }
                 // It left since the list was made, and its segment with it.
                 Err(ReadError::Gone { .. }) => continue,

@@ -6,7 +6,7 @@ use rollyard_core::ids::RunName;
 use rollyard_store::log::jetstream::message::Piece;
 use rollyard_store::log::jetstream::{Connection, Opener, Settings};
 use rollyard_store::log::{
-    Commit, KeepSnapshots, Log, LogError, Parts, Payloads, ReadError, SegmentNo, Stage,
+    Blob, Commit, KeepSnapshots, Log, LogError, Parts, Payloads, ReadError, SegmentNo, Stage, StageError,
 };
 use rollyard_test_nats::{Cluster, Login, Options, Proxy, Server};
 use std::time::{Duration, Instant};
@@ -209,6 +209,62 @@ fn a_cluster_goes_on_without_the_leader_of_its_stream() {
         append(&mut stager, &mut writer, &records(n..=n, 5000));
     }
     assert_holds(opener.open().unwrap(), &records(1..=10, 5000));
+}
+
+#[test]
+fn batches_fit_at_once_on_three_servers_too() {
+    let cluster = Cluster::start(3);
+    let connection = Connection::open(Settings { replicas: 3, ..settings(cluster.urls()) }).unwrap();
+    let opener = opener(&connection, "node");
+    let Parts { mut stager, mut writer, .. } = opener.open().unwrap().into_parts();
+    // Several bundles, and then the history.
+    for n in 0..10 {
+        append(&mut stager, &mut writer, &records(n * 5 + 1..=n * 5 + 5, 60_000));
+    }
+    assert_eq!(writer.sent_again(), 0);
+    assert_holds(opener.open().unwrap(), &records(1..=50, 60_000));
+}
+
+#[test]
+fn what_its_maker_has_stored_is_read_and_goes_like_the_rest() {
+    let server = server();
+    let connection = Connection::open(Settings { segment_bytes: 100_000, ..settings(server.url()) }).unwrap();
+    let opener = opener(&connection, "node");
+    let Parts { mut stager, mut writer, reader, .. } = opener.open().unwrap().into_parts();
+    let maker = connect(server.url());
+    let place = maker.blobs_of(&run()).unwrap().unwrap();
+    let payload = Bytes::from(record(1, 300_000).payload);
+    assert!(payload.len() > place.inline_max());
+    assert_eq!(place.len("u.1.a").unwrap(), None);
+    place.put("u.1.a", payload.clone()).unwrap();
+    place.put("u.1.a", payload.clone()).unwrap();
+    assert_eq!(place.len("u.1.a").unwrap(), Some(300_000));
+    assert_eq!(place.signed_url("u.1.a", PATIENCE).unwrap(), None, "JetStream has no such addresses");
+
+    let crc32c = crc32c::crc32c(&payload);
+    let blob = |claim| Blob { name: "u.1.a".to_owned(), len: 300_000, crc32c, claim };
+    let other = stager.stage_stored(b"body", blob(7)).unwrap_err();
+    assert!(matches!(other, StageError::OtherClaim { claim: 7, now: 1 }), "{other}");
+    let stamp = stager.stage_stored(b"body", blob(reader.claim().unwrap())).unwrap();
+    assert!(stager.staged_bytes() < 1000, "it does not go through here");
+    writer.commit(stager.take_batch().unwrap()).unwrap();
+    assert_eq!(reader.payload(stamp.place).unwrap(), payload);
+    append(&mut stager, &mut writer, &records(2..=2, 10));
+
+    let log = opener.open().unwrap();
+    let found = replay(&log, 1);
+    assert_eq!((found[0].payload_len, found[0].place), (300_000, stamp.place));
+    let Parts { mut stager, mut writer, reader, .. } = log.into_parts();
+    assert_eq!(reader.payload(stamp.place).unwrap(), payload);
+    assert!(stager.stage_stored(b"body", blob(1)).is_err(), "it was stored for the claim before");
+    stager.retain(&mut [(found[1].place, found[1].payload_len)].into_iter());
+    append(&mut stager, &mut writer, &records(3..=3, 0));
+    let released: u64 =
+        stager.reclaimable().into_iter().map(|release| writer.release(release).unwrap()).sum();
+    assert_eq!(released, 300_000);
+    writer.close().unwrap();
+    assert_eq!(place.len("u.1.a").unwrap(), None);
+    assert_eq!(stored_bytes(&server, "OBJ_ry_rollyard_test"), 0);
 }
 
 #[test]

@@ -2,16 +2,21 @@
 
 use ::object_store::ObjectStoreExt;
 use ::object_store::path::Path;
+use ::object_store::signer::Signer;
 use async_nats::jetstream::object_store::{GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata};
 use async_nats::jetstream::{object_store, stream};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
+use reqwest::Method;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
+use super::super::contract::BlobPlace;
 use super::super::error::LogError;
+use super::connection::{Connection, again};
 use super::told;
 use crate::places::Surroundings;
 use crate::places::address::Address;
@@ -28,7 +33,7 @@ pub struct BlobStore {
 #[derive(Clone)]
 enum Kept {
     JetStream(Arc<Objects>),
-    Bucket { store: Arc<dyn ::object_store::ObjectStore>, prefix: Path },
+    Bucket { store: Arc<dyn ::object_store::ObjectStore>, signer: Option<Arc<dyn Signer>>, prefix: Path },
 }
 
 /// JetStream's object store, and the stream that it is.
@@ -70,7 +75,8 @@ impl BlobStore {
         let connection = Connections::new(Surroundings::of_process()).get(&address);
         let connection = connection.map_err(|error| unusable(error.to_string()))?;
         let prefix = Path::from(format!("{}/{stream}", address.key.trim_end_matches('/')));
-        Ok(Self { kept: Kept::Bucket { store: Arc::clone(&connection.store), prefix }, name: url.to_owned() })
+        let (store, signer) = (Arc::clone(&connection.store), connection.signer.clone());
+        Ok(Self { kept: Kept::Bucket { store, signer, prefix }, name: url.to_owned() })
     }
 
     pub(super) async fn put(&self, name: &str, bytes: Bytes) -> Result<(), LogError> {
@@ -96,7 +102,7 @@ impl BlobStore {
                 let put = objects.bucket.put(meta, &mut &bytes[..]).await;
                 put.map(drop).map_err(|error| told::failed(doing, &self.name, error))
             }
-            Kept::Bucket { store, prefix } => {
+            Kept::Bucket { store, prefix, .. } => {
                 let put = store.put(&key(prefix, name), bytes.into()).await;
                 put.map(drop).map_err(|error| told::failed(doing, &self.name, error))
             }
@@ -118,7 +124,7 @@ impl BlobStore {
                 read.map_err(|error| told::failed(doing, &self.name, error))?;
                 Ok(Some(bytes.into()))
             }
-            Kept::Bucket { store, prefix } => {
+            Kept::Bucket { store, prefix, .. } => {
                 let got = async { store.get(&key(prefix, name)).await?.bytes().await };
                 match got.await {
                     Ok(bytes) => Ok(Some(bytes)),
@@ -127,6 +133,25 @@ impl BlobStore {
                 }
             }
         }
+    }
+
+    /// The length of a blob, if there is one.
+    pub(super) async fn len(&self, name: &str) -> Result<Option<u64>, LogError> {
+        match &self.kept {
+            Kept::JetStream(_) => Ok(self.info(name).await?.map(|info| info.size as u64)),
+            Kept::Bucket { store, prefix, .. } => match store.head(&key(prefix, name)).await {
+                Ok(meta) => Ok(Some(meta.size)),
+                Err(::object_store::Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(told::failed("look for a blob", &self.name, error)),
+            },
+        }
+    }
+
+    /// An address to which whoever has it may put a blob for so long; `None` if there is no such thing here.
+    async fn signed_url(&self, name: &str, valid_for: Duration) -> Result<Option<String>, LogError> {
+        let Kept::Bucket { prefix, signer: Some(signer), .. } = &self.kept else { return Ok(None) };
+        let signed = signer.signed_url(Method::PUT, &key(prefix, name), valid_for).await;
+        signed.map(|url| Some(url.into())).map_err(|error| told::failed("sign an address", &self.name, error))
     }
 
     /// What is known of a blob of JetStream's, if there is one.
@@ -153,11 +178,46 @@ impl BlobStore {
                 }
                 Ok(())
             }
-            Kept::Bucket { store, prefix } => match store.delete(&key(prefix, name)).await {
+            Kept::Bucket { store, prefix, .. } => match store.delete(&key(prefix, name)).await {
                 Ok(()) | Err(::object_store::Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(failed(&error)),
             },
         }
+    }
+}
+
+/// The blobs of a run, for whoever makes large payloads.
+#[derive(Debug)]
+pub(super) struct RunBlobs {
+    connection: Connection,
+    blobs: BlobStore,
+}
+
+impl RunBlobs {
+    pub(super) fn new(connection: Connection, blobs: BlobStore) -> Self {
+        Self { connection, blobs }
+    }
+
+    fn again<T>(&self, work: impl AsyncFn() -> Result<T, LogError>) -> Result<T, LogError> {
+        self.connection.run(again(self.connection.settings().patience, work))
+    }
+}
+
+impl BlobPlace for RunBlobs {
+    fn inline_max(&self) -> usize {
+        self.connection.inline_max()
+    }
+
+    fn put(&self, name: &str, bytes: Bytes) -> Result<(), LogError> {
+        self.again(async || self.blobs.put(name, bytes.clone()).await)
+    }
+
+    fn len(&self, name: &str) -> Result<Option<u64>, LogError> {
+        self.again(async || self.blobs.len(name).await)
+    }
+
+    fn signed_url(&self, name: &str, valid_for: Duration) -> Result<Option<String>, LogError> {
+        self.again(async || self.blobs.signed_url(name, valid_for).await)
     }
 }
 

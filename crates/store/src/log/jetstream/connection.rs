@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use super::super::contract::BlobPlace;
 use super::super::error::LogError;
-use super::blobs::BlobStore;
+use super::blobs::{BlobStore, RunBlobs};
 use super::cache::Cache;
 use super::claim::Claim;
 use super::message::VERSION;
@@ -40,6 +41,9 @@ const MESSAGE_MAX: usize = 1 << 20;
 
 /// Room for the headers of a message.
 const HEADERS_LEN: usize = 1024;
+
+/// Room that a bundle's table takes beside one payload.
+const BUNDLE_ROOM: usize = 256;
 
 /// How long a server remembers the ids of messages.
 const IDS_FOR: Duration = Duration::from_secs(120);
@@ -156,6 +160,21 @@ impl Connection {
             let Some(stream) = self.find(&names).await? else { return Ok(None) };
             Ok(last_claim(&stream, &names).await?.map(|(claim, _)| claim))
         })
+    }
+
+    /// Where the large payloads of a run are kept; `None` if there is no such run.
+    pub fn blobs_of(&self, run: &RunName) -> Result<Option<Arc<dyn BlobPlace>>, LogError> {
+        let names = self.names(run);
+        self.run(async {
+            let Some(stream) = self.find(&names).await? else { return Ok(None) };
+            let blobs = self.blobs(&names, &stream, self.bucket(&names).await?)?;
+            Ok(Some(Arc::new(RunBlobs::new(self.clone(), blobs)) as Arc<dyn BlobPlace>))
+        })
+    }
+
+    /// What is larger goes to a blob.
+    pub(super) fn inline_max(&self) -> usize {
+        self.inner.settings.inline_max.min(self.message_max() - BUNDLE_ROOM)
     }
 
     /// What claims and opens a run for the node of that name, which answers at `url`.

@@ -182,7 +182,7 @@ impl Connection {
         // Afterwards, so that the segments of everything seen are known.
         let segments = Segments::find(&stream, names).await?;
         let blobs = self.blobs(names, &stream, self.bucket(names).await?)?;
-        let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments);
+        let reader = Reader::new(self.clone(), names.clone(), stream, blobs, segments, None);
         Ok(Followed { reader, last_seq })
     }
 

@@ -158,7 +158,7 @@ pub enum Held {
 }
 
 impl Held {
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::Inline(bytes) => bytes,
             Self::Blob { name, .. } => name.as_bytes(),

@@ -29,9 +29,6 @@ use super::writer::{Writer, fenced};
 /// An owner that has appended between every two tries is alive, and keeps its run.
 const CLAIM_TRIES: usize = 5;
 
-/// Room that a bundle's table takes beside one payload.
-const BUNDLE_ROOM: usize = 256;
-
 /// Claims a run for a node, and opens its log: the first time whoever owned it, later only if nobody else has
 /// claimed it since.
 #[derive(Debug)]
@@ -270,15 +267,21 @@ impl Log for JetStreamLog {
         let settings = connection.settings();
         let limits = Limits {
             message_max,
-            inline_max: settings.inline_max.min(message_max - BUNDLE_ROOM),
+            inline_max: connection.inline_max(),
             segment_bytes: settings.segment_bytes,
         };
         let found = segments.all();
         let live = Liveness::of_found(found.into_iter().map(|(segment, extent)| (segment, extent.bytes)));
         let segment = self.last_segment.next();
         let stager = Stager::new(limits, claim.epoch, segment, committed_seq + 1, self.claimed_at + 1, live);
-        let reader =
-            Reader::new(connection.clone(), names.clone(), stream.clone(), blobs.clone(), segments.clone());
+        let reader = Reader::new(
+            connection.clone(),
+            names.clone(),
+            stream.clone(),
+            blobs.clone(),
+            segments.clone(),
+            Some(claim.epoch),
+        );
         let marks = Marks::new(committed_seq, self.claimed_at);
         let next = Arc::new(Mutex::new(self.next_slot));
         let born = history::born(&stream);
@@ -298,6 +301,7 @@ impl Log for JetStreamLog {
             committed_seq,
             failed: Failure::default(),
             sure: Instant::now(),
+            sent_again: 0,
             deleting: Vec::new(),
         };
         Parts { stager, writer, reader, snapshots }

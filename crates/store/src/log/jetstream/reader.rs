@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::contract::Payloads;
+use super::super::contract::{BlobPlace, Payloads};
 use super::super::error::{LogError, ReadError};
-use super::blobs::BlobStore;
+use super::blobs::{BlobStore, RunBlobs};
 use super::connection::{Connection, again};
 use super::history;
 use super::message::{Held, payload_of};
@@ -33,6 +33,8 @@ struct Inner {
     segments: Segments,
     /// Tells the stream from others whose bundles are kept in memory.
     stream_key: u64,
+    /// Of the owner, whose end it is.
+    claim: Option<u64>,
 }
 
 impl Reader {
@@ -42,9 +44,10 @@ impl Reader {
         stream: Stream,
         blobs: BlobStore,
         segments: Segments,
+        claim: Option<u64>,
     ) -> Self {
         let stream_key = xxh3_64(format!("{} {}", names.stream, history::born(&stream)).as_bytes());
-        Self { inner: Arc::new(Inner { connection, names, stream, blobs, segments, stream_key }) }
+        Self { inner: Arc::new(Inner { connection, names, stream, blobs, segments, stream_key, claim }) }
     }
 
     /// Bundles that were just written are read next.
@@ -89,6 +92,15 @@ impl Payloads for Reader {
             }
             None => Err(corrupt("there is none in this record")),
         }
+    }
+
+    fn blobs(&self) -> Option<Arc<dyn BlobPlace>> {
+        let Inner { connection, blobs, .. } = &*self.inner;
+        Some(Arc::new(RunBlobs::new(connection.clone(), blobs.clone())))
+    }
+
+    fn claim(&self) -> Option<u64> {
+        self.inner.claim
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use rollyard_core::ids::Place;
 
-use super::super::contract::{Release, SegmentNo, Sparse, Stage, Stamp};
+use super::super::contract::{Blob, Release, SegmentNo, Sparse, Stage, Stamp};
 use super::super::error::StageError;
 use super::super::live::Liveness;
 use super::message::{
@@ -83,7 +83,9 @@ struct Building {
     blobs: Vec<(String, Bytes)>,
     entries: BytesMut,
     count: u32,
-    payload_bytes: u64,
+    /// In bundles.
+    held_bytes: u64,
+    blob_bytes: u64,
 }
 
 impl Stager {
@@ -116,27 +118,27 @@ impl Stager {
             blobs: Vec::new(),
             entries: BytesMut::new(),
             count: 0,
-            payload_bytes: 0,
+            held_bytes: 0,
+            blob_bytes: 0,
         }
     }
 
+    /// A payload as a bundle holds it: itself, or the name of the blob that it becomes.
+    fn held(&mut self, building: &mut Building, payload: Bytes) -> Held {
+        if payload.len() <= self.limits.inline_max {
+            return Held::Inline(payload);
+        }
+        self.blobs_made += 1;
+        let name = format!("b.{}.{}.{}", self.segment.0, self.epoch, self.blobs_made);
+        let crc = crc32c::crc32c(&payload);
+        building.blob_bytes += payload.len() as u64;
+        building.blobs.push((name.clone(), payload));
+        Held::Blob { name, crc }
+    }
+
     /// Puts a payload into the open bundle and says where that will be.
-    fn hold(&mut self, building: &mut Building, payload: Bytes) -> Place {
-        let payload_len = payload.len() as u64;
-        let is_blob = payload.len() > self.limits.inline_max;
-        let held = if is_blob {
-            self.blobs_made += 1;
-            let name = format!("b.{}.{}.{}", self.segment.0, self.epoch, self.blobs_made);
-            let crc = crc32c::crc32c(&payload);
-            building.blobs.push((name.clone(), payload));
-            Held::Blob { name, crc }
-        } else {
-            Held::Inline(payload)
-        };
-        let held_len = match &held {
-            Held::Inline(bytes) => bytes.len(),
-            Held::Blob { name, .. } => name.len(),
-        };
+    fn hold(&mut self, building: &mut Building, held: Held, payload_len: u32) -> Place {
+        let held_len = held.bytes().len();
         let len_max = BUNDLE_LEN.min(self.limits.message_max);
         let would_be = bundle_len(building.open.len() + 1, building.open_len + held_len);
         if building.open.len() == BUNDLE_COUNT_MAX || (!building.open.is_empty() && would_be > len_max) {
@@ -144,17 +146,43 @@ impl Stager {
         }
         let sequence = building.first_sequence + building.bundles.len() as u64;
         let extent = self.extent.get_or_insert(Extent { base: sequence, bytes: 0, blobs: 0 });
-        extent.bytes += payload_len;
-        extent.blobs += u64::from(is_blob);
+        extent.bytes += u64::from(payload_len);
+        extent.blobs += u64::from(matches!(held, Held::Blob { .. }));
         let place = place(self.segment, sequence - extent.base, building.open.len());
         building.open.push(held);
         building.open_len += held_len;
-        building.payload_bytes += payload_len;
+        building.held_bytes += held_len as u64;
+        self.live.grow(self.segment, u64::from(payload_len));
+        self.live.add(place, payload_len);
         place
+    }
+
+    /// Stages a record; `hold` puts its payload where it belongs.
+    fn push(
+        &mut self,
+        body: &[u8],
+        payload_len: u32,
+        hold: impl FnOnce(&mut Self, &mut Building) -> Place,
+    ) -> Result<Stamp, StageError> {
+        let staged_bytes = self.staged_bytes();
+        if staged_bytes >= BATCH_LEN_FULL {
+            return Err(StageError::BatchFull { staged_bytes });
+        }
+        let mut building = self.building.take().unwrap_or_else(|| self.begin());
+        let place = hold(self, &mut building);
+        HistoryEntry { place, payload_len, body }.encode(&mut building.entries);
+        building.count += 1;
+        self.building = Some(building);
+        self.next_seq += 1;
+        Ok(Stamp { seq: self.next_seq - 1, place })
     }
 }
 
 impl Building {
+    fn len(&self) -> u64 {
+        self.entries.len() as u64 + self.held_bytes + self.blob_bytes
+    }
+
     fn close_bundle(&mut self, extent: Option<Extent>) {
         let Some(extent) = extent.filter(|_| !self.open.is_empty()) else { return };
         let bytes = encode_bundle(&std::mem::take(&mut self.open));
@@ -171,30 +199,29 @@ impl Stage for Stager {
     }
 
     fn stage(&mut self, body: &[u8], payload: Bytes) -> Result<Stamp, StageError> {
-        StageError::check_lens(body, &payload)?;
-        let staged_bytes = self.staged_bytes();
-        if staged_bytes >= BATCH_LEN_FULL {
-            return Err(StageError::BatchFull { staged_bytes });
-        }
-        let mut building = self.building.take().unwrap_or_else(|| self.begin());
+        StageError::check_lens(body.len(), payload.len())?;
         let payload_len = payload.len() as u32;
-        let place = if payload.is_empty() {
-            nowhere(self.segment)
-        } else {
-            let place = self.hold(&mut building, payload);
-            self.live.grow(self.segment, u64::from(payload_len));
-            self.live.add(place, payload_len);
-            place
-        };
-        HistoryEntry { place, payload_len, body }.encode(&mut building.entries);
-        building.count += 1;
-        self.building = Some(building);
-        self.next_seq += 1;
-        Ok(Stamp { seq: self.next_seq - 1, place })
+        self.push(body, payload_len, |stager, building| {
+            if payload.is_empty() {
+                return nowhere(stager.segment);
+            }
+            let held = stager.held(building, payload);
+            stager.hold(building, held, payload_len)
+        })
+    }
+
+    fn stage_stored(&mut self, body: &[u8], blob: Blob) -> Result<Stamp, StageError> {
+        let Blob { name, len, crc32c, claim } = blob;
+        StageError::check_lens(body.len(), len as usize)?;
+        if claim != self.epoch {
+            return Err(StageError::OtherClaim { claim, now: self.epoch });
+        }
+        let held = Held::Blob { name, crc: crc32c };
+        self.push(body, len, |stager, building| stager.hold(building, held, len))
     }
 
     fn staged_bytes(&self) -> u64 {
-        self.building.as_ref().map_or(0, |building| building.entries.len() as u64 + building.payload_bytes)
+        self.building.as_ref().map_or(0, |building| building.len())
     }
 
     fn take_batch(&mut self) -> Option<Batch> {

@@ -63,6 +63,7 @@ pub struct Writer {
     pub(super) failed: Failure,
     /// When the stream last showed that it is ours.
     pub(super) sure: Instant,
+    pub(super) sent_again: u64,
     /// Segments with blobs, which take long to delete.
     pub(super) deleting: Vec<JoinHandle<()>>,
 }
@@ -98,7 +99,8 @@ impl Commit for Writer {
             return Err(LogError::OutOfOrder { expected, found: batch.first_seq });
         }
         let asked = Instant::now();
-        let appended = self.connection.run(self.append(&batch));
+        let connection = self.connection.clone();
+        let appended = connection.run(self.append(&batch));
         self.failed.remember(appended)?;
         // Not from now on: the process may have been paused since the answer came.
         self.sure = asked;
@@ -166,11 +168,16 @@ impl Commit for Writer {
 }
 
 impl Writer {
+    /// How often a batch did not fit, or was not answered, and was sent again.
+    pub fn sent_again(&self) -> u64 {
+        self.sent_again
+    }
+
     fn patience(&self) -> Duration {
         self.connection.settings().patience
     }
 
-    async fn append(&self, batch: &Batch) -> Result<(), LogError> {
+    async fn append(&mut self, batch: &Batch) -> Result<(), LogError> {
         self.put_blobs(batch).await?;
         let until = Instant::now() + self.patience();
         let mut sent = self.send(batch).await;
@@ -182,6 +189,7 @@ impl Writer {
                 return Err(error);
             }
             tracing::debug!(run = %self.names.run, "an append is sent again: {error}");
+            self.sent_again += 1;
             match self.check_owner().await {
                 Err(fenced @ LogError::Fenced { .. }) => return Err(fenced),
                 Err(unanswered) => tracing::debug!(run = %self.names.run, "{unanswered}"),
@@ -204,12 +212,13 @@ impl Writer {
             .await
     }
 
-    /// Sends everything, and waits for what becomes of the last message: it is stored only if all are.
+    /// Sends everything, and waits for what becomes of the history: it is stored only if the bundles before it are.
     async fn send(&self, batch: &Batch) -> Result<(), Unsent> {
-        let last = batch.last_sequence();
+        let history_from = batch.first_sequence + batch.bundles.len() as u64;
         for message in self.messages(batch) {
-            if message.sequence == last {
-                return self.ask(message).await;
+            if message.sequence >= history_from {
+                self.ask(message).await?;
+                continue;
             }
             let Message { subject, headers, bytes, .. } = message;
             let sent = self.client.publish_with_headers(subject, headers, bytes).await;
@@ -290,12 +299,15 @@ impl Writer {
     fn headers(&self, sequence: u64, extent: Option<Extent>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(NATS_EXPECTED_LAST_SEQUENCE, (sequence - 1).to_string().as_str());
+        headers.insert(NATS_MESSAGE_ID, self.id(sequence).as_str());
         // Where somebody else has appended as many messages as were refused, the sequence would fit again: so the
         // newest claim must be ours too. (An expected message id would say the same, but replicas that disagree with it
-        // end in a stream that takes nothing any more.)
-        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.claimed_at.to_string().as_str());
-        headers.insert(EXPECTED_SUBJECT, self.names.claims().as_str());
-        headers.insert(NATS_MESSAGE_ID, self.id(sequence).as_str());
+        // end in a stream that takes nothing any more.) Replicas refuse a second message with this condition while one
+        // is under way; there bundles go without, which are nothing without the history that names them.
+        if extent.is_none() || self.stream.cached_info().config.num_replicas <= 1 {
+            headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.claimed_at.to_string().as_str());
+            headers.insert(EXPECTED_SUBJECT, self.names.claims().as_str());
+        }
         if let Some(extent) = extent {
             extent.put(&mut headers);
         }

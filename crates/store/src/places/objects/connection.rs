@@ -11,6 +11,7 @@ use super::super::error::PlaceError;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::signer::Signer;
 use object_store::{ClientConfigKey, ObjectStore, RetryConfig, StaticCredentialProvider};
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpStream};
@@ -36,6 +37,8 @@ pub(crate) struct Connection {
     process: u32,
     pub(super) runtime: &'static Runtime,
     pub(crate) store: Arc<dyn ObjectStore>,
+    /// Makes addresses by which others may write for a while.
+    pub(crate) signer: Option<Arc<dyn Signer>>,
     /// In words that follow "the credentials of".
     pub(super) source: String,
 }
@@ -88,10 +91,11 @@ fn connect(address: &ObjectAddress, around: &Surroundings) -> Result<Connection,
         why: format!("the settings for the store cannot be used ({error})"),
         place: address.url(),
     };
-    let (store, source): (Arc<dyn ObjectStore>, _) = match address.kind {
+    let (store, signer, source): (Arc<dyn ObjectStore>, Option<Arc<dyn Signer>>, _) = match address.kind {
         StoreKind::S3 => {
             let (builder, source) = s3(address, around, runtime)?;
-            (Arc::new(builder.with_retry(retry).build().map_err(cannot_build)?), source)
+            let built = Arc::new(builder.with_retry(retry).build().map_err(cannot_build)?);
+            (built.clone(), Some(built), source)
         }
         StoreKind::Google => {
             let builder = around.settings().into_iter().fold(
@@ -103,7 +107,9 @@ fn connect(address: &ObjectAddress, around: &Surroundings) -> Result<Connection,
             );
             let built =
                 builder.with_url(address.bucket_url()).with_retry(retry).build().map_err(cannot_build)?;
-            (Arc::new(built), "GOOGLE_… variables, application default credentials or the machine".to_owned())
+            let source = "GOOGLE_… variables, application default credentials or the machine";
+            let built = Arc::new(built);
+            (built.clone(), Some(built), source.to_owned())
         }
         StoreKind::Azure => {
             let builder = around.settings().into_iter().fold(MicrosoftAzureBuilder::new(), |builder, set| {
@@ -114,10 +120,11 @@ fn connect(address: &ObjectAddress, around: &Surroundings) -> Result<Connection,
             });
             let built =
                 builder.with_url(address.bucket_url()).with_retry(retry).build().map_err(cannot_build)?;
-            (Arc::new(built), "AZURE_… variables or the machine".to_owned())
+            let built = Arc::new(built);
+            (built.clone(), Some(built), "AZURE_… variables or the machine".to_owned())
         }
     };
-    Ok(Connection { process: std::process::id(), runtime, store, source })
+    Ok(Connection { process: std::process::id(), runtime, store, signer, source })
 }
 
 fn s3(

@@ -1,0 +1,153 @@
+//! Puts large rollouts where blobs are kept, from the node that a producer asks: the owner of the run gets references.
+//!
+//! A rollout that cannot be put there goes whole, as if this were not here.
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, Stream, StreamExt};
+use http_body_util::BodyExt;
+use rollyard_core::ids::RunName;
+use rollyard_core::wire::reference;
+use rollyard_store::log::BlobPlace;
+use std::sync::{Arc, PoisonError};
+
+use super::route::Writes;
+use super::{Cluster, Owner};
+use crate::body::{Lines, Unfinished};
+
+/// Blobs of one request that are put at the same time.
+const PUT_AT_ONCE: usize = 8;
+
+impl Cluster {
+    /// Where a run's large rollouts may be put; `None` if they go through its owner.
+    pub(super) async fn blob_place(&self, run: &str) -> Option<Arc<dyn BlobPlace>> {
+        if let Some(known) = self.blob_places.lock().unwrap_or_else(PoisonError::into_inner).get(run) {
+            return known.clone();
+        }
+        let name = RunName::try_from(run).ok()?;
+        let ground = Arc::clone(&self.ground);
+        let found = tokio::task::spawn_blocking(move || ground.blobs(&name)).await;
+        let place = match found {
+            Ok(Ok(place)) => place,
+            Ok(Err(error)) => {
+                tracing::debug!(run, "large rollouts go through the owner: {error}");
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let mut known = self.blob_places.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(run.to_owned(), place.clone());
+        place
+    }
+
+    /// Lines with references in place of large rollouts, for whoever owns the run.
+    pub(crate) async fn lighten_for_owner(&self, run: &str, lines: Bytes) -> Bytes {
+        match self.owner(run) {
+            Some(Owner::There { claim: Some(claim), .. }) => {
+                self.lighten(run, claim, Writes::Lines, lines).await
+            }
+            _ => lines,
+        }
+    }
+
+    /// A body with references in place of its large rollouts.
+    pub(super) async fn lighten(&self, run: &str, claim: u64, writes: Writes, body: Bytes) -> Bytes {
+        let Some(place) = self.blob_place(run).await else { return body };
+        if body.len() <= place.inline_max() {
+            return body;
+        }
+        match writes {
+            Writes::One => put(place, claim, body).await,
+            Writes::Lines => {
+                let lines = Lines::new(Body::from(body), usize::MAX);
+                let lightened = Body::from_stream(references(place, claim, lines));
+                // Nothing can fail: it was whole before.
+                lightened.collect().await.map(|collected| collected.to_bytes()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The same for lines that are still coming. One that is too long, and all after it, are left as they are.
+    pub(super) async fn lighten_passing(
+        &self,
+        run: &str,
+        claim: u64,
+        body: Body,
+        line_bytes_max: usize,
+    ) -> Body {
+        match self.blob_place(run).await {
+            Some(place) => Body::from_stream(references(place, claim, Lines::new(body, line_bytes_max))),
+            None => body,
+        }
+    }
+}
+
+enum Piece {
+    Line(Bytes),
+    Rest(Bytes),
+}
+
+fn references(
+    place: Arc<dyn BlobPlace>,
+    claim: u64,
+    lines: Lines,
+) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send {
+    pieces(lines)
+        .map(move |piece| {
+            let place = Arc::clone(&place);
+            async move {
+                Ok(match piece? {
+                    Piece::Line(line) => {
+                        let mut line = BytesMut::from(put(place, claim, line).await);
+                        line.extend_from_slice(b"\n");
+                        line.freeze()
+                    }
+                    Piece::Rest(bytes) => bytes,
+                })
+            }
+        })
+        .buffered(PUT_AT_ONCE)
+}
+
+fn pieces(lines: Lines) -> impl Stream<Item = Result<Piece, axum::Error>> + Send {
+    enum State {
+        Lines(Lines),
+        Rest(Body),
+    }
+    stream::try_unfold(State::Lines(lines), |state| async move {
+        let mut rest = match state {
+            State::Lines(mut lines) => match lines.next().await {
+                Ok(Some(line)) => return Ok(Some((Piece::Line(line), State::Lines(lines)))),
+                Ok(None) => return Ok(None),
+                Err(Unfinished::Broken(error)) => return Err(error),
+                Err(Unfinished::TooLong) => {
+                    let (begun, rest) = lines.into_rest();
+                    return Ok(Some((Piece::Rest(begun), State::Rest(rest))));
+                }
+            },
+            State::Rest(rest) => rest,
+        };
+        let data = rest.frame().await.transpose()?.map(|frame| frame.into_data().unwrap_or_default());
+        Ok(data.map(|data| (Piece::Rest(data), State::Rest(rest))))
+    })
+}
+
+/// Puts a rollout there if it is large, and gives what stands for it; the rollout itself if that cannot be.
+async fn put(place: Arc<dyn BlobPlace>, claim: u64, rollout: Bytes) -> Bytes {
+    if rollout.len() <= place.inline_max() {
+        return rollout;
+    }
+    let whole = rollout.clone();
+    let tried = tokio::task::spawn_blocking(move || {
+        // Its owner says what is wrong with one that cannot be read.
+        let (reference, name) = reference::of_rollout(&rollout, claim).ok().flatten()?;
+        match place.put(&name, rollout) {
+            Ok(()) => Some(Bytes::from(reference)),
+            Err(error) => {
+                tracing::debug!("a large rollout goes through the owner: {error}");
+                None
+            }
+        }
+    });
+    tried.await.ok().flatten().unwrap_or(whole)
+}
