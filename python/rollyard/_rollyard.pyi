@@ -51,6 +51,7 @@ __all__ = [
     "plan",
     "record",
     "recorded",
+    "reference_of",
     "response_len",
     "rollout_of",
     "rollouts_of",
@@ -294,6 +295,9 @@ def rollouts_of(
     masks: Masks | Callable[[bytes], MaskedTokens] | None,
 ) -> list[Rollout]: ...
 def item_of(rollout: Rollout, uid: str, group_size: int) -> bytes: ...
+def reference_of(item: bytes) -> bytes | None:
+    """What stands for a rollout whose bytes are stored elsewhere; `None` if nothing can."""
+
 def split_sample(content: bytes) -> tuple[int, bytes, list[bytes]] | None: ...
 def split_lease(
     content: bytes,

@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 use rollyard_core::rollout::{Metadata, Rollout as CoreRollout};
 use rollyard_core::tokens::template::CivilTime;
 use rollyard_core::tokens::{ItemTokensError, Masks as CoreMasks, in_order, retokenised};
+use rollyard_core::wire::reference;
 use rollyard_core::wire::rollout::{self as wire, TokensError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -169,6 +170,17 @@ pub(crate) fn item_of<'py>(
     let rollout = rollout.get().inner.clone();
     let item = py.detach(|| wire::encode(&rollout, uid, Some(group_size)));
     Ok(PyBytes::new(py, &item.map_err(RolloutError::of)?))
+}
+
+/// What stands for an item whose bytes are stored elsewhere; `None` if nothing can.
+#[pyfunction]
+pub(crate) fn reference_of<'py>(
+    py: Python<'py>,
+    item: PyBackedBytes,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let reference = py.detach(|| reference::of_rollout(&item, 0));
+    let reference = reference.map_err(RolloutError::of)?;
+    Ok(reference.map(|(reference, _)| PyBytes::new(py, &reference)))
 }
 
 #[derive(Deserialize)]

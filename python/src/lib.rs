@@ -52,7 +52,7 @@ mod _rollyard {
     use crate::foreign::{rollout_of, stamp};
 
     #[pymodule_export]
-    use crate::items::{item_of, rollouts_of, split_lease, split_sample};
+    use crate::items::{item_of, reference_of, rollouts_of, split_lease, split_sample};
 
     #[pymodule_export]
     use crate::batch::{balance, concat, digest, pack, plan, sequences, split, training};

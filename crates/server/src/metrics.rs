@@ -293,6 +293,13 @@ fn register_cluster(registry: &mut Registry, cluster: &Cluster) {
     }
     registry.register("cluster_owner", "1 for the runs that this node owns", owner);
     registry.register("cluster_takeovers", "Runs that this node took over from others", takeovers);
+    let direct: Counter = Counter::default();
+    direct.inc_by(cluster.direct_bytes());
+    registry.register(
+        "cluster_direct_bytes",
+        "Bytes of large rollouts put past the owners of their runs",
+        direct,
+    );
     registry.register("cluster_forwards", "Requests sent on to other nodes, by what came of it", forwards);
 }
 

@@ -197,7 +197,9 @@ class AsyncClient(ClientBase):
             await asyncio.sleep(step.secs)
             return None
         try:
-            reply = await self._http().request(**step.http_options())
+            http = self._http()
+            request = http.build_request(**step.http_options())
+            reply = await http.send(step.unsigned(request))
         except httpx.RequestError as error:
             return Failure(error)
         return Answer(reply.status_code, reply.headers, reply.content)

@@ -220,7 +220,9 @@ class Client(ClientBase):
             time.sleep(step.secs)
             return None
         try:
-            reply = self._http().request(**step.http_options())
+            http = self._http()
+            request = http.build_request(**step.http_options())
+            reply = http.send(step.unsigned(request))
         except httpx.RequestError as error:
             return Failure(error)
         return Answer(reply.status_code, reply.headers, reply.content)

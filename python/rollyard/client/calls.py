@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from rollyard import errors
-from rollyard.client import encode, flow, results
+from rollyard.client import direct, encode, flow, results
 from rollyard.client.flow import Flow, Pause, Request
 from rollyard.client.site import Site
 from rollyard.rollouts import RolloutBatch
@@ -31,11 +31,19 @@ T = TypeVar("T")
 POLL_SECS_MAX = 50.0
 # The server takes no more uids in one call.
 KNOWN_MAX = 10_000
+# What was stored is not there for the run's owner: the rollout goes whole.
+STORE_AGAIN = (flow.OTHER_CLAIM, "not_stored", "no_blobs")
 
 
 def write(site: Site, rollout: Mapping[str, Any]) -> Flow[results.WriteResult]:
     line = encode.encode(rollout)
-    answer = yield from flow.ask(site, Request("POST", f"{site.buffer_path}/write", line.content))
+    [one] = yield from direct.lighten(site, [line])
+    try:
+        answer = yield from flow.ask(site, Request("POST", f"{site.buffer_path}/write", one.content))
+    except errors.ServerError as error:
+        if error.code not in STORE_AGAIN:
+            raise
+        answer = yield from flow.ask(site, Request("POST", f"{site.buffer_path}/write", line.content))
     told = answer.json(site)["data"]["meta_info"]
     return results.read(results.WriteResult, told, uid=line.uid)
 
@@ -93,30 +101,36 @@ def write_encoded(
 
 def write_lines(site: Site, lines: list[encode.Line], tally: Tally) -> Flow[None]:
     """Sends lines until each is stored or refused for good; those that found the run full are tried again."""
+    sendable = yield from direct.lighten(site, lines)
     for attempt in itertools.count():
-        if not lines:
+        if not sendable:
             return
-        content = b"\n".join(line.content for line in lines)
+        content = b"\n".join(one.content for one in sendable)
         request = Request("POST", f"{site.run_path}/rollouts", content, "application/x-ndjson")
         try:
             answer = yield from flow.ask(site, request)
-        except errors.RefusedError as error:
-            if error.status != 413:
+        except errors.ServerError as error:
+            if error.code in STORE_AGAIN:
+                sendable = [one.whole() for one in sendable]
+                continue
+            if not isinstance(error, errors.RefusedError) or error.status != 413:
                 raise
-            yield from halve(site, lines, error, tally)
+            yield from halve(site, [one.line for one in sendable], error, tally)
             return
         told = answer.json(site)
         tally.accepted += told["accepted"]
         tally.duplicates += told["duplicates"]
-        full = []
+        again = []
         for refused in told["rejected"]:
-            line = lines[refused["line"] - 1]
-            if refused["code"] in ("full", "paced") and attempt < site.retries:
-                full.append(line)
+            one = sendable[refused["line"] - 1]
+            if attempt < site.retries and refused["code"] in STORE_AGAIN:
+                again.append(one.whole())
+            elif attempt < site.retries and refused["code"] in ("full", "paced"):
+                again.append(one)
             else:
-                tally.reject(line, refused)
-        lines = full
-        if lines:
+                tally.reject(one.line, refused)
+        sendable = again
+        if sendable:
             yield Pause(flow.pause_secs(attempt, answer))
 
 

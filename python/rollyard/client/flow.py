@@ -30,6 +30,8 @@ PAUSE_SECS_MAX = 5.0
 
 # The run is full, or somebody between us and the server cannot reach it just now.
 RETRIED_STATUSES = frozenset({429, 502, 503, 504})
+# The code of an answer that says that a reference is for another owner of the run.
+OTHER_CLAIM = "other_claim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Request:
     content_type: str = "application/json"
     # How long the server may hold it before it answers.
     wait_secs: float = 0.0
+    # `path` is a whole address, and whoever is there is not told our token.
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,12 @@ class Send:
             "headers": {} if request.content is None else {"Content-Type": request.content_type},
             "timeout": httpx.Timeout(self.timeout_secs + request.wait_secs, connect=self.timeout_secs),
         }
+
+    def unsigned(self, request: httpx.Request) -> httpx.Request:
+        """The request, without our token where that is nobody's business."""
+        if self.request.is_elsewhere:
+            request.headers.pop("Authorization", None)
+        return request
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +117,7 @@ def ask(
     for attempt in itertools.count():
         outcome = yield Send(request, site.timeout_secs)
         assert outcome is not None, "what is sent has an outcome"
-        if isinstance(outcome, Answer) and outcome.status not in RETRIED_STATUSES:
+        if isinstance(outcome, Answer) and not is_put_off(outcome):
             if outcome.status >= 300:
                 raise error_of(site, outcome, repeated=attempt > 0)
             return outcome
@@ -120,6 +130,11 @@ def ask(
         if before_repeat is not None:
             yield from before_repeat()
     raise AssertionError("count() does not end")
+
+
+def is_put_off(answer: Answer) -> bool:
+    """Whether the same request may do better later. What was stored for an owner that is gone does not."""
+    return answer.status in RETRIED_STATUSES and answer.headers.get("x-rollyard-moved") != OTHER_CLAIM
 
 
 def pause_secs(attempt: int, outcome: Answer | Failure) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import os
+import time
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +13,20 @@ from urllib.parse import quote
 import httpx
 
 DEFAULT_URL = "http://127.0.0.1:8889"
+
+
+# After so long it is tried again.
+DETOUR_CLOSED_SECS = 60.0
+
+
+@dataclass(slots=True)
+class Detour:
+    """Whether large rollouts may go past the server."""
+
+    closed_until: float = 0.0
+
+    def close(self) -> None:
+        self.closed_until = time.monotonic() + DETOUR_CLOSED_SECS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +38,8 @@ class Site:
     token: str | None = field(repr=False)
     timeout_secs: float
     retries: int
+    # Learned on the way; what one process knows may be wrong for another.
+    detour: Detour = field(default_factory=Detour, repr=False, compare=False)
 
     @classmethod
     def resolve(

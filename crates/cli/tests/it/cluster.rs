@@ -10,9 +10,9 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-struct Node {
+pub(crate) struct Node {
     name: String,
-    server: Server,
+    pub(crate) server: Server,
     dir: TempDir,
 }
 
@@ -22,15 +22,23 @@ impl Node {
     }
 }
 
-struct Yard {
-    nodes: Vec<Node>,
-    nats: Nats,
+pub(crate) struct Yard {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) nats: Nats,
+    /// Of every node: more flags, and variables.
+    flags: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Yard {
     /// So many nodes, whose default run has groups of two.
-    fn start(count: usize) -> Self {
-        let mut yard = Self { nodes: Vec::new(), nats: Nats::start(Options::default()) };
+    pub(crate) fn start(count: usize) -> Self {
+        Self::start_with(count, Vec::new(), Vec::new())
+    }
+
+    pub(crate) fn start_with(count: usize, flags: Vec<String>, variables: Vec<(String, String)>) -> Self {
+        let nats = Nats::start(Options::default());
+        let mut yard = Self { nodes: Vec::new(), nats, flags, variables };
         (0..count).for_each(|no| yard.join(&format!("n{no}")));
         yard.settle();
         yard
@@ -39,13 +47,14 @@ impl Yard {
     fn join(&mut self, name: &str) {
         let dir = tempfile::tempdir().unwrap();
         let log = self.nats.url();
-        let flags =
-            ["--log", &log, "--node", name, "--group-size", "2", "--log-level", "debug", "--root", "/"];
-        let server = Server::start(dir.path(), &flags);
+        let mut flags =
+            vec!["--log", &log, "--node", name, "--group-size", "2", "--log-level", "debug", "--root", "/"];
+        flags.extend(self.flags.iter().map(String::as_str));
+        let server = Server::start_in(dir.path(), &flags, &self.variables);
         self.nodes.push(Node { name: name.to_owned(), server, dir });
     }
 
-    fn ask(&self, no: usize) -> Client {
+    pub(crate) fn ask(&self, no: usize) -> Client {
         self.nodes[no].client()
     }
 
@@ -75,7 +84,7 @@ impl Yard {
     }
 
     /// Makes runs until a node has one.
-    fn run_of(&self, no: usize) -> String {
+    pub(crate) fn run_of(&self, no: usize) -> String {
         for number in 0..50 {
             let run = format!("of-{no}-{number}");
             let (status, body) = self.ask(number % self.nodes.len()).post("/api/runs", &json!({"name": run}));
@@ -88,7 +97,7 @@ impl Yard {
     }
 }
 
-fn within(secs: f64, what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn within(secs: f64, what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs_f64(secs);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}: not within {secs} s");
@@ -97,7 +106,7 @@ fn within(secs: f64, what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Writes until it is taken; gives back how long that took.
-fn write(client: &Client, run: &str, item: &Value) -> Duration {
+pub(crate) fn write(client: &Client, run: &str, item: &Value) -> Duration {
     let since = Instant::now();
     loop {
         let (status, body) = client.post(&format!("/runs/{run}/buffer/write"), item);
@@ -312,7 +321,7 @@ fn servers_that_are_not_there_are_named_with_the_next_step() {
     assert!(!outcome.stderr.contains("s3cret"));
 }
 
-fn metrics(url: &str) -> String {
+pub(crate) fn metrics(url: &str) -> String {
     let mut answer = agent().get(format!("{url}/metrics")).call().unwrap();
     answer.body_mut().read_to_string().unwrap()
 }

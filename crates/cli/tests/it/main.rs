@@ -6,6 +6,7 @@ mod agents;
 mod archive;
 mod assign_ids;
 mod cluster;
+mod cluster_direct;
 mod cluster_faults;
 mod crash;
 mod demo;

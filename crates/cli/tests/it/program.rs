@@ -71,18 +71,24 @@ pub(crate) struct Server {
 impl Server {
     /// Serves `dir/data` with these flags. Its log goes to `dir/log`.
     pub(crate) fn start(dir: &Path, flags: &[&str]) -> Self {
+        Self::start_in(dir, flags, &[])
+    }
+
+    /// The same, with these variables in its environment.
+    pub(crate) fn start_in(dir: &Path, flags: &[&str], variables: &[(String, String)]) -> Self {
         let first = ["serve", "--listen", "127.0.0.1:0", "--data", "data", "--ends-with-parent"];
-        Self::run(dir, &[&first, flags].concat())
+        Self::run(dir, &[&first, flags].concat(), variables)
     }
 
     /// Serves the small model with these flags. What it says goes to `dir/log`.
     pub(crate) fn tiny(dir: &Path, flags: &[&str]) -> Self {
-        Self::run(dir, &[&["tiny", "serve"], flags].concat())
+        Self::run(dir, &[&["tiny", "serve"], flags].concat(), &[])
     }
 
-    fn run(dir: &Path, arguments: &[&str]) -> Self {
+    fn run(dir: &Path, arguments: &[&str], variables: &[(String, String)]) -> Self {
         let log = std::fs::File::options().create(true).append(true).open(dir.join("log")).unwrap();
         let mut command = rollyard(dir);
+        command.envs(variables.iter().cloned());
         let mut child = command.args(arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();

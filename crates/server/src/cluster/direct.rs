@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use rollyard_core::ids::RunName;
 use rollyard_core::wire::reference;
 use rollyard_store::log::BlobPlace;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use super::route::Writes;
@@ -52,15 +53,15 @@ impl Cluster {
 
     /// A body with references in place of its large rollouts.
     pub(super) async fn lighten(&self, run: &str, claim: u64, writes: Writes, body: Bytes) -> Bytes {
-        let Some(place) = self.blob_place(run).await else { return body };
-        if body.len() <= place.inline_max() {
+        let Some(putter) = self.putter(run, claim).await else { return body };
+        if body.len() <= putter.place.inline_max() {
             return body;
         }
         match writes {
-            Writes::One => put(place, claim, body).await,
+            Writes::One => putter.put(body).await,
             Writes::Lines => {
                 let lines = Lines::new(Body::from(body), usize::MAX);
-                let lightened = Body::from_stream(references(place, claim, lines));
+                let lightened = Body::from_stream(putter.references(lines));
                 // Nothing can fail: it was whole before.
                 lightened.collect().await.map(|collected| collected.to_bytes()).unwrap_or_default()
             }
@@ -75,38 +76,79 @@ impl Cluster {
         body: Body,
         line_bytes_max: usize,
     ) -> Body {
-        match self.blob_place(run).await {
-            Some(place) => Body::from_stream(references(place, claim, Lines::new(body, line_bytes_max))),
+        match self.putter(run, claim).await {
+            Some(putter) => Body::from_stream(putter.references(Lines::new(body, line_bytes_max))),
             None => body,
         }
     }
+
+    /// Bytes of rollouts that this node put where blobs are kept, in place of their owners.
+    pub(crate) fn direct_bytes(&self) -> u64 {
+        self.direct_bytes.load(Ordering::Relaxed)
+    }
+
+    async fn putter(&self, run: &str, claim: u64) -> Option<Putter> {
+        let place = self.blob_place(run).await?;
+        Some(Putter { place, claim, put_bytes: Arc::clone(&self.direct_bytes) })
+    }
 }
 
-enum Piece {
-    Line(Bytes),
-    Rest(Bytes),
-}
-
-fn references(
+/// Puts rollouts for one claim of a run.
+#[derive(Clone)]
+struct Putter {
     place: Arc<dyn BlobPlace>,
     claim: u64,
-    lines: Lines,
-) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send {
-    pieces(lines)
-        .map(move |piece| {
-            let place = Arc::clone(&place);
+    put_bytes: Arc<AtomicU64>,
+}
+
+impl Putter {
+    fn references(self, lines: Lines) -> impl Stream<Item = Result<Bytes, axum::Error>> + Send {
+        let lightened = pieces(lines).map(move |piece| {
+            let putter = self.clone();
             async move {
                 Ok(match piece? {
                     Piece::Line(line) => {
-                        let mut line = BytesMut::from(put(place, claim, line).await);
+                        let mut line = BytesMut::from(putter.put(line).await);
                         line.extend_from_slice(b"\n");
                         line.freeze()
                     }
                     Piece::Rest(bytes) => bytes,
                 })
             }
-        })
-        .buffered(PUT_AT_ONCE)
+        });
+        lightened.buffered(PUT_AT_ONCE)
+    }
+
+    /// Puts a rollout there if it is large, and gives what stands for it; the rollout itself if that cannot be.
+    async fn put(self, rollout: Bytes) -> Bytes {
+        let Self { place, claim, put_bytes } = self;
+        if rollout.len() <= place.inline_max() {
+            return rollout;
+        }
+        let whole = rollout.clone();
+        let tried = tokio::task::spawn_blocking(move || {
+            // Its owner says what is wrong with one that cannot be read.
+            let (reference, name) = reference::of_rollout(&rollout, claim).ok().flatten()?;
+            let len = rollout.len() as u64;
+            match place.put(&name, rollout) {
+                Ok(()) => {
+                    put_bytes.fetch_add(len, Ordering::Relaxed);
+                    Some(Bytes::from(reference))
+                }
+                Err(error) => {
+                    tracing::debug!("a large rollout goes through the owner: {error}");
+                    None
+                }
+            }
+        });
+        tried.await.ok().flatten().unwrap_or(whole)
+    }
+}
+
+enum Piece {
+    Line(Bytes),
+    /// Not to be looked at.
+    Rest(Bytes),
 }
 
 fn pieces(lines: Lines) -> impl Stream<Item = Result<Piece, axum::Error>> + Send {
@@ -130,24 +172,4 @@ fn pieces(lines: Lines) -> impl Stream<Item = Result<Piece, axum::Error>> + Send
         let data = rest.frame().await.transpose()?.map(|frame| frame.into_data().unwrap_or_default());
         Ok(data.map(|data| (Piece::Rest(data), State::Rest(rest))))
     })
-}
-
-/// Puts a rollout there if it is large, and gives what stands for it; the rollout itself if that cannot be.
-async fn put(place: Arc<dyn BlobPlace>, claim: u64, rollout: Bytes) -> Bytes {
-    if rollout.len() <= place.inline_max() {
-        return rollout;
-    }
-    let whole = rollout.clone();
-    let tried = tokio::task::spawn_blocking(move || {
-        // Its owner says what is wrong with one that cannot be read.
-        let (reference, name) = reference::of_rollout(&rollout, claim).ok().flatten()?;
-        match place.put(&name, rollout) {
-            Ok(()) => Some(Bytes::from(reference)),
-            Err(error) => {
-                tracing::debug!("a large rollout goes through the owner: {error}");
-                None
-            }
-        }
-    });
-    tried.await.ok().flatten().unwrap_or(whole)
 }

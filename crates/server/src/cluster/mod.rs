@@ -92,6 +92,7 @@ pub struct Cluster {
     http: reqwest::Client,
     /// By run.
     blob_places: Mutex<HashMap<String, Option<Arc<dyn BlobPlace>>>>,
+    direct_bytes: Arc<AtomicU64>,
     forwards: Forwards,
     takeovers: AtomicU64,
     /// When the list of runs was last asked for.
@@ -125,6 +126,7 @@ impl Cluster {
             opening: Semaphore::new(OPENED_AT_ONCE),
             http,
             blob_places: Mutex::default(),
+            direct_bytes: Arc::default(),
             forwards: Forwards::default(),
             takeovers: AtomicU64::new(0),
             discovered: tokio::sync::Mutex::default(),
