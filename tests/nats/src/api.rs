@@ -196,10 +196,10 @@ pub(crate) fn item(uid: &str, instance: &str, reward: u64) -> String {
     .to_string()
 }
 
-/// Every hundredth is too large to be kept among the events.
+/// Every tenth is too large to be kept among the events, and goes past the owner of the run.
 fn text_of(uid: &str) -> String {
-    let is_large = uid.ends_with("00");
-    if is_large { format!("{uid} ").repeat(20_000) } else { format!("It is {uid}.") }
+    let is_large = uid.ends_with('0');
+    if is_large { format!("{uid} ").repeat(14_000) } else { format!("It is {uid}.") }
 }
 
 /// The rollouts of an answer to a lease or a read.
@@ -208,8 +208,9 @@ pub(crate) fn rows(answer: &Value) -> Vec<Row> {
     let leased = groups.filter_map(|group| group.get("rollouts")?.as_array()).flatten();
     let read = answer.get("data").and_then(|data| data.get("data")?.as_array()).into_iter().flatten();
     let mut rows = BTreeMap::new();
-    // A group that lacks some is padded with repetitions, which are one delivery.
-    for row in leased.chain(read) {
+    // A group that lacks some is padded with copies of the others, which are no deliveries of their own.
+    let is_copy = |row: &&Value| row.get("padded").and_then(Value::as_bool).unwrap_or(false);
+    for row in leased.chain(read).filter(|row| !is_copy(row)) {
         let uid = row.get("uid").and_then(Value::as_str).unwrap_or_default();
         let text = row.get("messages").and_then(|messages| messages.get(1)?.get("content")?.as_str());
         let is_whole = text == Some(&text_of(uid));
