@@ -1,11 +1,16 @@
-//! Any bytes as a rollout: refused with a reason, or taken and given back as the same JSON.
+//! Any bytes as a rollout, or as what stands for one: refused with a reason, or taken and given back as the same JSON.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use rollyard_core::pipeline::Row;
-use rollyard_core::wire::{item, row};
+use rollyard_core::wire::{item, reference, row};
 
 fuzz_target!(|bytes: &[u8]| {
+    if let Ok((item, Some(stored))) = item::decode_any(bytes)
+        && let Some(told) = reference::encode(&item, stored)
+    {
+        assert_eq!(item::decode_any(&told), Ok((item, Some(stored))));
+    }
     match item::decode(bytes) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(item) => {
@@ -15,6 +20,9 @@ fuzz_target!(|bytes: &[u8]| {
             row::write(&mut out, bytes, &shown, item.reward).expect("what was taken can be given back");
             let again = item::decode(&out).expect("what was given back can be taken");
             assert_eq!(item, again);
+            if let Some((told, _)) = reference::of_rollout(bytes, 1).expect("it was taken") {
+                assert_eq!(item::decode_any(&told), Ok((item, reference::Stored::of(bytes, 1))));
+            }
         }
     }
 });
