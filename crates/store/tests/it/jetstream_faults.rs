@@ -225,6 +225,57 @@ fn log_on_three_servers_outlives_one_of_them() {
     });
 }
 
+/// With replicas, bundles of an old owner do get in behind the claim of another. Nobody may take them for its own.
+#[test]
+fn bundles_that_come_late_take_the_place_of_none() {
+    let cluster = Cluster::start(3);
+    let mut kept = Vec::new();
+    for round in 1..=4_usize {
+        let settings =
+            Settings { replicas: 3, patience: Duration::from_secs(5), ..Settings::new(cluster.urls()) };
+        let connection = Connection::open(settings).unwrap();
+        let open = |node: &str| connection.opener(&run(), node, "http://127.0.0.1:1");
+        let Parts { mut stager, mut writer, .. } = open("before").open().unwrap().into_parts();
+        let after = open("after");
+        let Parts { stager: mut next_stager, writer: mut next_writer, reader, .. } =
+            after.open().unwrap().into_parts();
+        for n in 0..3 * round {
+            stager.stage(format!("late-{n}").as_bytes(), Bytes::from(vec![b'x'; 60_000])).unwrap();
+        }
+        let late = writer.commit(stager.take_batch().unwrap());
+        assert!(late.as_ref().is_err_and(LogError::is_fenced), "round {round}: {late:?}");
+        let own = payload_of(&format!("own-{round}"));
+        let stamp = next_stager.stage(format!("own-{round}").as_bytes(), own.clone()).unwrap();
+        match next_writer.commit(next_stager.take_batch().unwrap()) {
+            Ok(()) => {
+                assert_eq!(reader.payload(stamp.place).unwrap(), own);
+                kept.push(format!("own-{round}"));
+            }
+            // Its place was taken. It is still the owner, and opens the log anew.
+            Err(error) => {
+                assert!(matches!(error, LogError::Stream { .. }), "round {round}: {error}");
+                let Parts { mut stager, mut writer, .. } = after.open().unwrap().into_parts();
+                stager
+                    .stage(format!("again-{round}").as_bytes(), payload_of(&format!("again-{round}")))
+                    .unwrap();
+                writer.commit(stager.take_batch().unwrap()).unwrap();
+                kept.push(format!("again-{round}"));
+            }
+        }
+    }
+    // As somebody sees it who has nothing in memory.
+    let connection = connect(cluster.urls(), 3);
+    let log = connection.opener(&run(), "last", "http://127.0.0.1:1").open().unwrap();
+    let found = crate::support::replay(&log, 1);
+    let reader = log.into_parts().reader;
+    let bodies: Vec<String> =
+        found.iter().map(|found| String::from_utf8(found.body.clone()).unwrap()).collect();
+    assert_eq!(bodies, kept);
+    for (found, body) in found.iter().zip(&kept) {
+        assert_eq!(reader.payload(found.place).unwrap(), payload_of(body), "{body}");
+    }
+}
+
 /// A batch of several messages must not get in behind the claim of another, short of its first.
 #[test]
 fn owner_whose_run_was_claimed_appends_no_part_of_a_batch() {

@@ -11,16 +11,16 @@
 //! # One owner
 //!
 //! Every message names the sequence it must come after, and that of the newest claim, and the server refuses it if either
-//! is another. The owner knows what it has appended, so its next message fits. To take a run over is to append a claim: from then on nothing of
-//! the owner before fits any more, and it learns from the refusal ([`LogError::Fenced`](super::LogError::Fenced)).
-//! No clock and no lock is involved.
+//! is another. The owner knows what it has appended, so its next message fits. To take a run over is to append a claim:
+//! from then on no history of the owner before fits any more, and it learns from the refusal
+//! ([`LogError::Fenced`](super::LogError::Fenced)). No clock and no lock is involved.
 //!
 //! # One batch
 //!
-//! A batch is its bundles of payloads, then its history, sent without waiting; only the last message asks for an
-//! answer. Since each must follow the one before, the last is stored only if all are. A batch whose last message is
-//! missing never happened: whoever reads passes over it. Messages have ids, so that a batch can be sent again after an
-//! answer was lost.
+//! A batch is its bundles of payloads, sent without waiting, then its history. Since each must follow the one before, the
+//! history is stored only if all are; on a stream with replicas, where bundles cannot name the claim, the owner waits for
+//! them first (`docs/decisions/016-fence.md`). A batch whose last message is missing never happened: whoever reads passes
+//! over it. Messages have ids, so that a batch can be sent again after an answer was lost.
 //!
 //! # Large payloads
 //!

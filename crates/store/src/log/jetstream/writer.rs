@@ -7,6 +7,7 @@ use async_nats::jetstream::response::Response;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::{Client, HeaderMap, Request};
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -212,19 +213,28 @@ impl Writer {
             .await
     }
 
-    /// Sends everything, and waits for what becomes of the history: it is stored only if the bundles before it are.
+    /// Sends the bundles, all at once, and then the history that names them.
     async fn send(&self, batch: &Batch) -> Result<(), Unsent> {
-        let history_from = batch.first_sequence + batch.bundles.len() as u64;
-        for message in self.messages(batch) {
-            if message.sequence >= history_from {
-                self.ask(message).await?;
-                continue;
+        let mut messages = self.messages(batch);
+        let bundles = messages.by_ref().take(batch.bundles.len());
+        if self.is_replicated() {
+            // A bundle that was refused may have been refused because an old owner's has its place. What follows would
+            // fit, and name the other.
+            try_join_all(bundles.map(|bundle| self.ask(bundle))).await?;
+        } else {
+            for Message { subject, headers, bytes, .. } in bundles {
+                let sent = self.client.publish_with_headers(subject, headers, bytes).await;
+                sent.map_err(|error| self.unsent(&error))?;
             }
-            let Message { subject, headers, bytes, .. } = message;
-            let sent = self.client.publish_with_headers(subject, headers, bytes).await;
-            sent.map_err(|error| self.unsent(&error))?;
+        }
+        for piece in messages {
+            self.ask(piece).await?;
         }
         Ok(())
+    }
+
+    fn is_replicated(&self) -> bool {
+        self.stream.cached_info().config.num_replicas > 1
     }
 
     /// Sends again what is not there yet, and waits for each message: the one that is refused says why.
@@ -304,7 +314,7 @@ impl Writer {
         // newest claim must be ours too. (An expected message id would say the same, but replicas that disagree with it
         // end in a stream that takes nothing any more.) Replicas refuse a second message with this condition while one
         // is under way; there bundles go without, which are nothing without the history that names them.
-        if extent.is_none() || self.stream.cached_info().config.num_replicas <= 1 {
+        if extent.is_none() || !self.is_replicated() {
             headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.claimed_at.to_string().as_str());
             headers.insert(EXPECTED_SUBJECT, self.names.claims().as_str());
         }
