@@ -22,23 +22,21 @@ const PUT_AT_ONCE: usize = 8;
 impl Cluster {
     /// Where a run's large rollouts may be put; `None` if they go through its owner.
     pub(super) async fn blob_place(&self, run: &str) -> Option<Arc<dyn BlobPlace>> {
-        if let Some(known) = self.blob_places.lock().unwrap_or_else(PoisonError::into_inner).get(run) {
-            return known.clone();
+        let known = || self.blob_places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = known().get(run) {
+            return Some(Arc::clone(place));
         }
         let name = RunName::try_from(run).ok()?;
         let ground = Arc::clone(&self.ground);
-        let found = tokio::task::spawn_blocking(move || ground.blobs(&name)).await;
-        let place = match found {
-            Ok(Ok(place)) => place,
-            Ok(Err(error)) => {
+        let place = match tokio::task::spawn_blocking(move || ground.blobs(&name)).await.ok()? {
+            Ok(place) => place?,
+            Err(error) => {
                 tracing::debug!(run, "large rollouts go through the owner: {error}");
                 return None;
             }
-            Err(_) => return None,
         };
-        let mut known = self.blob_places.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(run.to_owned(), place.clone());
-        place
+        known().insert(run.to_owned(), Arc::clone(&place));
+        Some(place)
     }
 
     /// Lines with references in place of large rollouts, for whoever owns the run.

@@ -91,7 +91,7 @@ pub struct Cluster {
     opening: Semaphore,
     http: reqwest::Client,
     /// By run.
-    blob_places: Mutex<HashMap<String, Option<Arc<dyn BlobPlace>>>>,
+    blob_places: Mutex<HashMap<String, Arc<dyn BlobPlace>>>,
     direct_bytes: Arc<AtomicU64>,
     forwards: Forwards,
     takeovers: AtomicU64,
