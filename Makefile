@@ -32,7 +32,7 @@ export CHROMIUM ?= /usr/bin/chromium
 .PHONY: demo test test-rust test-clients test-python test-web build-tests chromium faketime test-engines test-gguf test-lake wheel lint bench bench-masks bench-replay bench-workflows bench-generators bench-catalog bench-viewer bench-demo bench-scale bench-cluster bench-engines bench-encoders bench-models fuzz build clean
 
 demo: build
-	./target/release/rollyard demo
+	$(TARGET)/release/rollyard demo
 
 build: $(PAGE)
 	@$(if $(PAGE),true,echo "npm is not installed, so the page is left out; install Node 20+ and run make build again")
