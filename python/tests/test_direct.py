@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pathlib
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,6 +129,13 @@ def test_a_server_that_keeps_payloads_itself_is_asked_once(
             client.write(make_item(n, LARGE))
         assert len(sent.here) == 5
         assert held(client) == {f"u{n}": LARGE for n in range(4)}
+
+
+def test_what_a_client_has_learned_stays_in_its_process() -> None:
+    client = Client("http://127.0.0.1:1")
+    client._site.detour.close()
+    copy = pickle.loads(pickle.dumps(client))
+    assert copy._site.detour.closed_until == 0.0 < client._site.detour.closed_until
 
 
 def test_the_client_that_awaits_does_the_same(yard: Server, monkeypatch: pytest.MonkeyPatch) -> None:

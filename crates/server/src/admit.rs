@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use rollyard_core::wire::item::{self, ItemError};
 use rollyard_store::log::{LogError, StageError};
-use rollyard_store::yard::{Admission, AdmitError, Submission, Yard, YardError};
+use rollyard_store::yard::{Admission, Submission, Yard, YardError};
 
 use crate::error::ApiError;
 
@@ -68,7 +68,7 @@ async fn look_for(yard: &Yard, submission: &Submission) -> Result<Option<ApiErro
         return Ok(None);
     }
     if yard.blobs().is_none() {
-        return Ok(Some(AdmitError::from(StageError::NoBlobs).into()));
+        return Ok(Some(StageError::NoBlobs.into()));
     }
     let (looking, looked_for) = (yard.clone(), submission.clone());
     let looked = tokio::task::spawn_blocking(move || looking.is_stored(&looked_for)).await;

@@ -194,7 +194,7 @@ impl From<YardError> for ApiError {
         let message = error.to_string();
         match error {
             YardError::Refused(refusal) => refusal.into(),
-            YardError::TooLarge(error) => error.into(),
+            YardError::Unstaged(error) => error.into(),
             YardError::Log(LogError::NoSpace { .. }) => {
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", message)
             }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 from rollyard._rollyard import Rollout, rollouts_of
 from rollyard.client.results import Granted, Group, Sample
-from rollyard.client.site import Site
+from rollyard.client.site import Detour, Site
 from rollyard.masks import MultiTurnLossMaskGenerator
 
 
@@ -31,7 +32,8 @@ class ClientBase:
         return self._site
 
     def __setstate__(self, site: Site) -> None:
-        self._site = site
+        # What another process has learned on its way, by its own clock, does not count here.
+        self._site = dataclasses.replace(site, detour=Detour())
         self._closed = False
 
     @property

@@ -38,7 +38,7 @@ class Site:
     token: str | None = field(repr=False)
     timeout_secs: float
     retries: int
-    # Learned on the way; what one process knows may be wrong for another.
+    # Learned on the way.
     detour: Detour = field(default_factory=Detour, repr=False, compare=False)
 
     @classmethod

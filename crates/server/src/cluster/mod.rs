@@ -6,10 +6,9 @@
 //!
 //! [`placement`] says who should own what, [`nodes`] who is alive, [`register`] puts both together; all three are told
 //! what time it is. [`voice`] says and hears heartbeats, [`keeper`] claims, opens and hands over. [`route`] finds the run
-//! that a request is about, [`forward`] brings it to its owner with the [`body`] kept for a second try, [`direct`] sees to it that large rollouts
-//! need not go that way, [`settle`] acks
-//! what was read through another node, and [`gather`] puts together what all nodes say. [`ground`] is what they share:
-//! [`jetstream`], or memory in tests.
+//! that a request is about, [`forward`] brings it to its owner with the [`body`] kept for a second try, [`direct`] sees
+//! to it that large rollouts need not go that way, [`settle`] acks what was read through another node, and [`gather`]
+//! puts together what all nodes say. [`ground`] is what they share: [`jetstream`], or memory in tests.
 
 mod body;
 mod direct;

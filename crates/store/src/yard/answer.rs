@@ -110,7 +110,7 @@ pub enum YardError {
     #[error("the run's state cannot be made from its log: {0}")]
     State(String),
     #[error(transparent)]
-    TooLarge(#[from] StageError),
+    Unstaged(#[from] StageError),
     #[error("the run is closed")]
     Closed,
 }

@@ -30,6 +30,8 @@ struct Inner {
     names: Names,
     stream: Stream,
     blobs: BlobStore,
+    /// The same, for whoever makes payloads.
+    place: Arc<dyn BlobPlace>,
     segments: Segments,
     /// Tells the stream from others whose bundles are kept in memory.
     stream_key: u64,
@@ -47,7 +49,9 @@ impl Reader {
         claim: Option<u64>,
     ) -> Self {
         let stream_key = xxh3_64(format!("{} {}", names.stream, history::born(&stream)).as_bytes());
-        Self { inner: Arc::new(Inner { connection, names, stream, blobs, segments, stream_key, claim }) }
+        let place = Arc::new(RunBlobs::new(connection.clone(), blobs.clone()));
+        let inner = Inner { connection, names, stream, blobs, place, segments, stream_key, claim };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Bundles that were just written are read next.
@@ -95,8 +99,7 @@ impl Payloads for Reader {
     }
 
     fn blobs(&self) -> Option<Arc<dyn BlobPlace>> {
-        let Inner { connection, blobs, .. } = &*self.inner;
-        Some(Arc::new(RunBlobs::new(connection.clone(), blobs.clone())))
+        Some(Arc::clone(&self.inner.place))
     }
 
     fn claim(&self) -> Option<u64> {
